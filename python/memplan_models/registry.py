@@ -1,0 +1,45 @@
+"""All models by name."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Callable
+
+import onnx
+
+from . import cnn, light, transformer
+from .store import save
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    about: str
+    build: Callable[[int], onnx.ModelProto]
+    #: values for the symbolic dims that demos and tests use
+    dims: dict[str, int] = field(default_factory=dict)
+
+
+def _entries():
+    for build, dims in ((cnn.cnn_relu, {"N": 4}), (cnn.cnn_dropout, {"N": 4}),
+                        (transformer.transformer_erf, {"N": 2, "S": 24}),
+                        (transformer.transformer_tanh, {"N": 2, "S": 24})):
+        yield Entry(build.__name__, build.__doc__, build, dims)
+    for short, file in light.FILES.items():
+        yield Entry(short, f"{file} of the onnx package with seeded random weights", partial(light.randomised, short))
+        yield Entry(f"light_{short}", f"{file} of the onnx package as shipped", lambda _, s=short: light.shipped(s))
+
+
+_ENTRIES = {e.name: e for e in _entries()}
+NAMES = tuple(_ENTRIES)
+
+
+def entry(name: str) -> Entry:
+    if name not in _ENTRIES:
+        raise ValueError(f"no model is named {name!r}; there are {', '.join(NAMES)}")
+    return _ENTRIES[name]
+
+
+def write(name: str, folder, seed: int = 0, storage: str = "raw") -> Path:
+    """Writes folder/name.onnx and returns its path."""
+    return save(entry(name).build(seed), Path(folder) / f"{name}.onnx", storage)
