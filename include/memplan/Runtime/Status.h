@@ -1,8 +1,9 @@
-/*===- Status.h - what emitted C APIs return and describe ------------*- C -*-===*\
-|*                                                                             *|
-|* Plain C, so that a model's header can be included from C, C++ and, through  *|
-|* a foreign-function interface, from anything else. Needs no CUDA headers.    *|
-|*                                                                             *|
+/*===- Status.h - what emitted C APIs return and describe ------------*- C
+-*-===*\
+|* *|
+|* Plain C, so that a model's header can be included from C, C++ and, through *|
+|* a foreign-function interface, from anything else. Needs no CUDA headers. *|
+|* *|
 \*===---------------------------------------------------------------------===*/
 
 #ifndef MEMPLAN_RUNTIME_STATUS_H
