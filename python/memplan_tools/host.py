@@ -1,0 +1,162 @@
+"""Builds emitted NAME.cu with an ordinary C++ compiler and calls it through its C API.
+
+    model = HostModel("build/x/resnet50", "build/x/host")
+    outputs = model.run({"data": array})
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from . import ROOT
+from .compiler import identifier
+
+RUNTIME_INCLUDE = ROOT / "include"
+SHIM = Path(__file__).with_name("host_counters.cpp")
+
+#: memplan_dtype of memplan/Runtime/Status.h
+DTYPES = {0: "float32", 1: "float64", 2: "float16", 4: "int8", 5: "int16", 6: "int32", 7: "int64",
+          8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bool"}
+
+
+class _TensorInfo(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
+                ("dims", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t)]
+
+
+class Counters(ctypes.Structure):
+    """What the host runtime has done so far in this library."""
+
+    _fields_ = [(n, ctypes.c_int64) for n in ("allocations", "frees", "synchronisations", "launches")]
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{n}={getattr(self, n)}" for n, _ in self._fields_)
+
+
+class HostError(RuntimeError):
+    pass
+
+
+def _fingerprint(paths, words) -> str:
+    digest = hashlib.sha256(repr(words).encode())
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def build_library(prefix, folder, checked: bool = False, flags: tuple[str, ...] = ("-O2",)) -> Path:
+    """Compiles prefix.cu to a shared library in `folder`, unless it's there and nothing it depends on has changed."""
+    prefix, folder = Path(prefix), Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / f"lib{prefix.name}{'_checked' if checked else ''}.so"
+    stamp = library.with_suffix(".stamp")
+    compiler = os.environ.get("CXX", "g++")
+    command = [compiler, "-std=c++17", *flags, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread",
+               # Models of one process share no state: without this, static locals of inline functions would be merged.
+               "-fno-gnu-unique", "-Wl,-Bsymbolic",
+               *(["-DMEMPLAN_CHECKED"] if checked else []), f"-I{RUNTIME_INCLUDE}", f"-I{prefix.parent}"]
+    if compiler != "g++" and "clang" in compiler:
+        command.remove("-fno-gnu-unique")
+    sources = [prefix.with_name(prefix.name + ".cu"), SHIM]
+    headers = sorted((RUNTIME_INCLUDE / "memplan/Runtime").rglob("*.h")) + [prefix.with_name(prefix.name + ".h")]
+    mark = _fingerprint(sources + headers, command)
+    if library.exists() and stamp.exists() and stamp.read_text() == mark:
+        return library
+    if shutil.which("ccache"):
+        command.insert(0, "ccache")
+    objects = []
+    for source in sources:  # one by one, since ccache keeps only single compilations
+        objects.append(library.with_name(f"{library.stem}.{source.stem}.o"))
+        done = subprocess.run([*(w for w in command if w != "-shared" and not w.startswith("-Wl,")), "-c", "-x", "c++",
+                               str(source), "-o", str(objects[-1])], capture_output=True, text=True)
+        if done.returncode:
+            raise HostError(f"the host compiler refused {source}:\n{done.stderr[:4000]}")
+    link = [w for w in command if w != "ccache"] + [*map(str, objects), "-o", str(library)]
+    done = subprocess.run(link, capture_output=True, text=True)
+    if done.returncode:
+        raise HostError(f"linking {library} failed:\n{done.stderr[:4000]}")
+    stamp.write_text(mark)
+    return library
+
+
+class HostModel:
+    """A loaded model; `arena` and `weights` live in one block that the library allocates."""
+
+    def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",)):
+        prefix = Path(prefix)
+        self.name = identifier(prefix.name)
+        self.library = ctypes.CDLL(str(build_library(prefix, folder or prefix.parent, checked, flags)),
+                                   mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        self._handle = ctypes.c_void_p()
+        self._declare()
+        self.inputs = self._infos("input")
+        self.outputs = self._infos("output")
+        weights = prefix.with_name(prefix.name + ".safetensors")
+        self._check(self._load(ctypes.byref(self._handle), os.fsencode(weights), None), "load")
+
+    def _declare(self):
+        def function(name, result, *arguments):
+            f = getattr(self.library, name)
+            f.restype, f.argtypes = result, arguments
+            return f
+
+        pointers = ctypes.POINTER(ctypes.c_void_p)
+        self._load = function(f"{self.name}_load", ctypes.c_int, pointers, ctypes.c_char_p, ctypes.c_void_p)
+        self._run = function(f"{self.name}_run", ctypes.c_int, ctypes.c_void_p, pointers, pointers, ctypes.c_void_p)
+        self._free = function(f"{self.name}_free", None, ctypes.c_void_p)
+        self.weights_bytes = function(f"{self.name}_weights_bytes", ctypes.c_size_t)()
+        self.arena_bytes = function(f"{self.name}_arena_bytes", ctypes.c_size_t)()
+        self._last_error = function("memplan_last_error", ctypes.c_char_p)
+        self._counters = function("memplan_tools_counters", Counters)
+
+    def _infos(self, kind: str) -> list[_TensorInfo]:
+        count_of = getattr(self.library, f"{self.name}_num_{kind}s")
+        count_of.restype = ctypes.c_size_t
+        return list((_TensorInfo * count_of()).in_dll(self.library, f"{self.name}_{kind}s"))
+
+    def _check(self, status: int, what: str):
+        if status:
+            raise HostError(f"{self.name}_{what}: status {status}: {self._last_error().decode()}")
+
+    def counters(self) -> Counters:
+        return self._counters()
+
+    def run(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs by name. The output arrays start as NaN (or ones), so that an element left unwritten shows."""
+        arrays = []
+        for info in self.inputs:
+            array = np.ascontiguousarray(inputs[info.name.decode()])
+            want = (DTYPES[info.dtype], [info.dims[i] for i in range(info.rank)])
+            if (array.dtype.name, list(array.shape)) != want:
+                raise ValueError(f"input {info.name.decode()!r} is {array.dtype}{list(array.shape)}, want {want}")
+            arrays.append(array)
+        results = {}
+        for info in self.outputs:
+            shape = [info.dims[i] for i in range(info.rank)]
+            results[info.name.decode()] = np.frombuffer(bytearray(b"\xff" * info.bytes), DTYPES[info.dtype]).reshape(shape)
+
+        def table(values):
+            return (ctypes.c_void_p * max(1, len(values)))(*(v.ctypes.data for v in values))
+
+        given = [a.copy() for a in arrays]
+        self._check(self._run(self._handle, table(arrays), table(list(results.values())), None), "run")
+        for info, before, after in zip(self.inputs, given, arrays):
+            if before.tobytes() != after.tobytes():
+                raise HostError(f"{self.name}_run wrote to the caller's input {info.name.decode()!r}")
+        return results
+
+    def close(self):
+        if self._handle:
+            self._free(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
