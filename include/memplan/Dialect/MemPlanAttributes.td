@@ -1,0 +1,74 @@
+//===- MemPlanAttributes.td - Plans and weights as attributes -*- tablegen -*-===//
+
+#ifndef MEMPLAN_DIALECT_MEMPLANATTRIBUTES_TD
+#define MEMPLAN_DIALECT_MEMPLANATTRIBUTES_TD
+
+include "memplan/Dialect/MemPlanDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class MemPlan_Attr<string name, string attrMnemonic> : AttrDef<MemPlan_Dialect, name> {
+  let mnemonic = attrMnemonic;
+  let genVerifyDecl = 1;
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def MemPlan_WeightAttr : MemPlan_Attr<"Weight", "weight"> {
+  let summary = "where the bytes of an external memref.global are";
+  let description = [{
+    `bytes` bytes from `offset` in `file`, little-endian, row-major, exactly the
+    memref's contents. The file is mapped when the bytes are needed and never
+    becomes part of the IR.
+  }];
+  let parameters = (ins StringRefParameter<"path as opened">:$file,
+                        "int64_t":$offset, "int64_t":$bytes);
+}
+
+def MemPlan_SlotAttr : MemPlan_Attr<"Slot", "slot"> {
+  let summary = "a buffer's place in its arena and its lifetime";
+  let description = [{
+    `offset` in bytes from the arena's start; the half-open lifetime
+    `[lower, upper)` in program points of the enclosing function.
+  }];
+  let parameters = (ins "int64_t":$offset, "int64_t":$lower, "int64_t":$upper);
+}
+
+def MemPlan_ArenaAttr : MemPlan_Attr<"Arena", "arena"> {
+  let summary = "one arena of a function, with its proof status";
+  let description = [{
+    `bytes`: height of the plan. `lower_bound`: no placement of these lifetimes
+    can be smaller. `no_reuse`: sum of all buffers, each aligned. `optimal`:
+    bytes equals a proved bound. `alignment`: of every offset and of the arena,
+    in bytes. `memory_space`: that of the buffers, absent for the default one.
+  }];
+  let parameters = (ins "int64_t":$bytes, "int64_t":$lower_bound, "int64_t":$no_reuse,
+                        "bool":$optimal, "int64_t":$alignment,
+                        OptionalParameter<"::mlir::Attribute">:$memory_space);
+}
+
+def MemPlan_WindowKind : I32EnumAttr<"WindowKind", "how a window is reduced", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">,
+    I32EnumAttrCase<"Average", 2, "average">,
+    I32EnumAttrCase<"AverageIncludePad", 3, "average_include_pad">]> {
+  let cppNamespace = "::memplan";
+  let genSpecializedAttr = 0;
+}
+def MemPlan_WindowKindAttr : EnumAttr<MemPlan_Dialect, MemPlan_WindowKind, "window_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def MemPlan_Combiner : I32EnumAttr<"Combiner", "how a row is reduced", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">,
+    I32EnumAttrCase<"Min", 2, "min">,
+    I32EnumAttrCase<"Prod", 3, "prod">]> {
+  let cppNamespace = "::memplan";
+  let genSpecializedAttr = 0;
+}
+def MemPlan_CombinerAttr : EnumAttr<MemPlan_Dialect, MemPlan_Combiner, "combiner"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+def MemPlan_CombinerArrayAttr : TypedArrayAttrBase<MemPlan_CombinerAttr, "array of combiners">;
+
+#endif // MEMPLAN_DIALECT_MEMPLANATTRIBUTES_TD

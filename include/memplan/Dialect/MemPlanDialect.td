@@ -1,0 +1,30 @@
+//===- MemPlanDialect.td - The memplan dialect --------------*- tablegen -*-===//
+
+#ifndef MEMPLAN_DIALECT_MEMPLANDIALECT_TD
+#define MEMPLAN_DIALECT_MEMPLANDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def MemPlan_Dialect : Dialect {
+  let name = "memplan";
+  let cppNamespace = "::memplan";
+  let summary = "What upstream cannot say: padded windows, fused rows, arena plans";
+  let description = [{
+    Structured ops that have no `linalg` form without a padded copy or an
+    intermediate buffer, all in destination-passing style, on tensors and on
+    memrefs; and the attributes that carry an arena plan and the place of a
+    weight in its file.
+
+    Discardable attributes of the dialect:
+    - `memplan.model` (module): the model's name.
+    - `memplan.name` (function argument, result, global): the model's name for it.
+    - `memplan.weight` (`memref.global`): where the bytes are, see `#memplan.weight`.
+    - `memplan.slot` (`memref.alloc`, `memref.view`): a planned buffer, see `#memplan.slot`.
+    - `memplan.arenas` (function): its arenas, see `#memplan.arena`.
+    - `memplan.arena` (function argument): the argument is the arena.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
+#endif // MEMPLAN_DIALECT_MEMPLANDIALECT_TD

@@ -1,0 +1,32 @@
+//===- MemPlanInterfaces.td - Op interfaces -----------------*- tablegen -*-===//
+
+#ifndef MEMPLAN_DIALECT_MEMPLANINTERFACES_TD
+#define MEMPLAN_DIALECT_MEMPLANINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def MemPlan_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
+  let cppNamespace = "::memplan";
+  let description = [{
+    An op in destination-passing style that computes each output element once,
+    as a region's function of what it accumulated and of elements of further
+    operands ("extras"), each read through a map of the output's dims. An
+    elementwise consumer can move into that region.
+  }];
+  let methods = [
+    InterfaceMethod<"The region whose yield is the output's element.",
+                    "::mlir::Region &", "getEpilogueRegion">,
+    InterfaceMethod<[{
+      Appends an operand that the epilogue reads through `map` (from the output's
+      dims to the operand's indices) and returns the epilogue's argument for it.
+      The caller keeps the op valid (`modifyOpInPlace`).
+    }], "::mlir::BlockArgument", "addEpilogueOperand",
+        (ins "::mlir::Value":$operand, "::mlir::AffineMap":$map)>,
+    InterfaceMethod<[{
+      Whether an operand with this map (as in `addEpilogueOperand`) can be added.
+    }], "bool", "canAddEpilogueOperand", (ins "::mlir::AffineMap":$map)>,
+    InterfaceMethod<"The destination operand.", "::mlir::OpOperand &", "getInitOperand">
+  ];
+}
+
+#endif // MEMPLAN_DIALECT_MEMPLANINTERFACES_TD

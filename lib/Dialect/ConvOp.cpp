@@ -1,0 +1,102 @@
+//===- ConvOp.cpp - memplan.conv ------------------------------------------===//
+
+#include "StructuredOp.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace memplan;
+
+MEMPLAN_STRUCTURED_OP_METHODS(ConvOp)
+
+void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
+                   Value filter, ValueRange extras, Value init,
+                   ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations,
+                   ArrayRef<int64_t> padsBegin, ArrayRef<int64_t> padsEnd,
+                   int64_t groups, ArrayRef<AffineMap> extraMaps,
+                   RegionBuilder epilogue) {
+  build(
+      builder, state, isa<TensorType>(init.getType()) ? init.getType() : Type(),
+      input, filter, extras, init, builder.getDenseI64ArrayAttr(strides),
+      builder.getDenseI64ArrayAttr(dilations),
+      builder.getDenseI64ArrayAttr(padsBegin),
+      builder.getDenseI64ArrayAttr(padsEnd), builder.getI64IntegerAttr(groups),
+      builder.getAffineMapArrayAttr(extraMaps));
+  SmallVector<Type> types = {
+      getAccumulatorType(cast<ShapedType>(init.getType()).getElementType())};
+  llvm::append_range(types, detail::getElementTypes(extras));
+  detail::buildRegion(builder, state.location, *state.regions.front(), types,
+                      epilogue);
+}
+
+int64_t ConvOp::getSpatialRank() {
+  return cast<ShapedType>(getInput().getType()).getRank() - 2;
+}
+
+Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
+
+bool ConvOp::canAddEpilogueOperand(AffineMap map) {
+  return detail::isProjectionOrZero(map);
+}
+
+BlockArgument ConvOp::addEpilogueOperand(Value operand, AffineMap map) {
+  return detail::addExtra(
+      getExtrasMutable(), getExtraMaps(),
+      [&](ArrayAttr maps) { setExtraMapsAttr(maps); }, getEpilogue(), operand,
+      map);
+}
+
+LogicalResult ConvOp::verify() {
+  Operation *op = getOperation();
+  if (failed(detail::verifyOperandsAndResult(op)))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  auto filter = cast<ShapedType>(getFilter().getType());
+  auto output = cast<ShapedType>(getInit().getType());
+  int64_t rank = input.getRank();
+  if (rank < 3 || rank > 5)
+    return emitOpError("input must have rank 3 to 5, got ") << input;
+  if (filter.getRank() != rank || output.getRank() != rank)
+    return emitOpError("input, filter and output differ in rank: ")
+           << input << ", " << filter << ", " << output;
+  if (input.getElementType() != filter.getElementType())
+    return emitOpError("input and filter differ in element type");
+  int64_t spatial = rank - 2;
+  if (failed(detail::verifyEntries(op, "strides", getStrides(), spatial, 1)) ||
+      failed(
+          detail::verifyEntries(op, "dilations", getDilations(), spatial, 1)) ||
+      failed(detail::verifyEntries(op, "pads_begin", getPadsBegin(), spatial,
+                                   0)) ||
+      failed(detail::verifyEntries(op, "pads_end", getPadsEnd(), spatial, 0)))
+    return failure();
+  int64_t groups = getGroups();
+  if (groups < 1)
+    return emitOpError("groups must be at least 1, got ") << groups;
+  if (input.hasStaticShape() && filter.hasStaticShape() &&
+      output.hasStaticShape()) {
+    int64_t channels = input.getDimSize(1), features = filter.getDimSize(0);
+    if (channels % groups != 0 || features % groups != 0 ||
+        filter.getDimSize(1) != channels / groups)
+      return emitOpError() << "with " << groups << " groups: input has "
+                           << channels << " channels, filter is " << filter;
+    if (output.getDimSize(0) != input.getDimSize(0) ||
+        output.getDimSize(1) != features)
+      return emitOpError("output ")
+             << output << " does not have the input's batch and the filter's "
+             << features << " features";
+    for (int64_t i = 0; i < spatial; ++i) {
+      int64_t padded =
+          input.getDimSize(i + 2) + getPadsBegin()[i] + getPadsEnd()[i];
+      int64_t reach = getDilations()[i] * (filter.getDimSize(i + 2) - 1) + 1;
+      int64_t expected =
+          padded < reach ? 0 : (padded - reach) / getStrides()[i] + 1;
+      if (output.getDimSize(i + 2) != expected)
+        return emitOpError()
+               << "output has extent " << output.getDimSize(i + 2)
+               << " in spatial dim " << i << ", expected " << expected;
+    }
+  }
+  if (failed(detail::verifyExtraMaps(op, getExtras(), getExtraMaps(), output)))
+    return failure();
+  return detail::verifyEpilogue(op, getEpilogue(), getExtras(), output);
+}

@@ -1,0 +1,88 @@
+//===- ReduceWindowOp.cpp - memplan.reduce_window -------------------------===//
+
+#include "StructuredOp.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace memplan;
+
+MEMPLAN_STRUCTURED_OP_METHODS(ReduceWindowOp)
+
+void ReduceWindowOp::build(OpBuilder &builder, OperationState &state,
+                           WindowKind kind, Value input, Value init,
+                           ArrayRef<int64_t> window, ArrayRef<int64_t> strides,
+                           ArrayRef<int64_t> dilations,
+                           ArrayRef<int64_t> padsBegin,
+                           ArrayRef<int64_t> padsEnd, RegionBuilder map,
+                           RegionBuilder epilogue) {
+  build(builder, state,
+        isa<TensorType>(init.getType()) ? init.getType() : Type(),
+        WindowKindAttr::get(builder.getContext(), kind), input, ValueRange(),
+        init, builder.getDenseI64ArrayAttr(window),
+        builder.getDenseI64ArrayAttr(strides),
+        builder.getDenseI64ArrayAttr(dilations),
+        builder.getDenseI64ArrayAttr(padsBegin),
+        builder.getDenseI64ArrayAttr(padsEnd), builder.getArrayAttr({}));
+  detail::buildRegion(builder, state.location, *state.regions[0],
+                      detail::getElementTypes(input), map);
+  Type accumulator =
+      cast<YieldOp>(state.regions[0]->front().back()).getValue().getType();
+  detail::buildRegion(builder, state.location, *state.regions[1], accumulator,
+                      epilogue);
+}
+
+Region &ReduceWindowOp::getEpilogueRegion() { return getEpilogue(); }
+
+bool ReduceWindowOp::canAddEpilogueOperand(AffineMap map) {
+  return detail::isProjectionOrZero(map);
+}
+
+BlockArgument ReduceWindowOp::addEpilogueOperand(Value operand, AffineMap map) {
+  return detail::addExtra(
+      getExtrasMutable(), getExtraMaps(),
+      [&](ArrayAttr maps) { setExtraMapsAttr(maps); }, getEpilogue(), operand,
+      map);
+}
+
+LogicalResult ReduceWindowOp::verify() {
+  Operation *op = getOperation();
+  if (failed(detail::verifyOperandsAndResult(op)))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  auto output = cast<ShapedType>(getInit().getType());
+  int64_t rank = input.getRank();
+  if (output.getRank() != rank)
+    return emitOpError("input and output differ in rank: ")
+           << input << ", " << output;
+  if (failed(detail::verifyEntries(op, "window", getWindow(), rank, 1)) ||
+      failed(detail::verifyEntries(op, "strides", getStrides(), rank, 1)) ||
+      failed(detail::verifyEntries(op, "dilations", getDilations(), rank, 1)) ||
+      failed(
+          detail::verifyEntries(op, "pads_begin", getPadsBegin(), rank, 0)) ||
+      failed(detail::verifyEntries(op, "pads_end", getPadsEnd(), rank, 0)))
+    return failure();
+  for (int64_t i = 0; i < rank; ++i) {
+    if (input.isDynamicDim(i) || output.isDynamicDim(i))
+      continue;
+    int64_t padded = input.getDimSize(i) + getPadsBegin()[i] + getPadsEnd()[i];
+    int64_t reach = getDilations()[i] * (getWindow()[i] - 1) + 1;
+    int64_t stride = getStrides()[i];
+    // ceil((padded - reach) / stride) + 1: the last window may hang over.
+    int64_t most =
+        padded < reach ? 1 : (padded - reach + stride - 1) / stride + 1;
+    if (output.getDimSize(i) > most)
+      return emitOpError() << "output has extent " << output.getDimSize(i)
+                           << " in dim " << i << ", at most " << most
+                           << " windows fit";
+  }
+  if (failed(detail::verifyRegion(
+          op, getMap(), "map", input.getElementType(),
+          getEpilogue().front().getNumArguments() == 0
+              ? Type()
+              : getEpilogue().front().getArgument(0).getType())))
+    return failure();
+  if (failed(detail::verifyExtraMaps(op, getExtras(), getExtraMaps(), output)))
+    return failure();
+  return detail::verifyEpilogue(op, getEpilogue(), getExtras(), output);
+}
