@@ -1,4 +1,4 @@
-//===- host_counters.cpp - the host runtime's counters, for ctypes --------===//
+//===- host_counters.cpp - the host runtime's counters -------------------===//
 //
 // Compiled into the shared library that host.py makes of an emitted file.
 //

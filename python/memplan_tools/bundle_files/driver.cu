@@ -1,5 +1,4 @@
-//===- driver.cu - loads, runs and measures one emitted model
-//--------------===//
+//===- driver.cu - loads, runs and measures one emitted model ------------===//
 //
 // Knows a model only by its C API: compile with -DMODEL=<its C name> and
 // -DMODEL_HEADER="\"<its header>\"", by nvcc or, as C++, by a host compiler.

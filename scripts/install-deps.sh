@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Installs what building and testing need on Debian 12 and is missing: packages by apt, Python packages into
+# build/venv. Says first what that is; does nothing, quickly, when nothing is missing.
+#
+#   scripts/install-deps.sh [--dry-run]
+#
+# CUDA is not installed: with nvcc at hand emitted code is compiled for GPUs too, without it that is left out.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+packages=(
+  ca-certificates git cmake ninja-build g++ ccache lld-22
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-format-22
+  libprotobuf-dev protobuf-compiler libonnx-dev
+  libgtest-dev libbenchmark-dev
+  python3 python3-venv
+)
+dry_run=
+case ${1:-} in
+  '') ;;
+  --dry-run) dry_run=yes ;;
+  *) die "unknown option $1; only --dry-run is accepted" ;;
+esac
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "need to be root, or to have sudo, for: $*"
+  fi
+}
+
+# LLVM 22 is newer than Debian 12; where no configured source has it, LLVM's own repository does.
+add_llvm_source() {
+  local candidate
+  candidate=$(apt-cache policy libmlir-22-dev | sed -n 's/ *Candidate: //p')
+  [ -n "$candidate" ] && [ "$candidate" != "(none)" ] && return
+  say "no apt source has LLVM 22: adding https://apt.llvm.org/bookworm (/etc/apt/sources.list.d/llvm-22.list)"
+  as_root apt-get install -y --no-install-recommends ca-certificates wget
+  wget -qO- https://apt.llvm.org/llvm-snapshot.gpg.key | as_root tee /etc/apt/trusted.gpg.d/apt.llvm.org.asc >/dev/null
+  echo "deb https://apt.llvm.org/bookworm/ llvm-toolchain-bookworm-22 main" |
+    as_root tee /etc/apt/sources.list.d/llvm-22.list >/dev/null
+  as_root apt-get update
+}
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+stamp=$venv/requirements.installed
+venv_is_current() { cmp -s "$root/python/requirements.txt" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; }
+
+if [ ${#missing[@]} -gt 0 ]; then
+  say "will install by apt: ${missing[*]}"
+fi
+if ! venv_is_current; then
+  say "will install into build/venv: $(grep -v '^#' "$root/python/requirements.txt" | xargs)"
+fi
+[ -z "$dry_run" ] || exit 0
+
+if [ ${#missing[@]} -gt 0 ]; then
+  export DEBIAN_FRONTEND=noninteractive
+  as_root apt-get update
+  add_llvm_source
+  as_root apt-get install -y --no-install-recommends "${missing[@]}"
+fi
+if ! venv_is_current; then
+  python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --disable-pip-version-check -r "$root/python/requirements.txt"
+  cp "$root/python/requirements.txt" "$stamp"
+fi
