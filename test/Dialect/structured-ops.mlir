@@ -1,5 +1,5 @@
 // RUN: memplan-opt %s | memplan-opt | FileCheck %s
-// RUN: memplan-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --buffer-results-to-out-params="hoist-static-allocs" | FileCheck %s --check-prefix=BUF
+// RUN: memplan-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --buffer-results-to-out-params="hoist-static-allocs modify-public-functions" | FileCheck %s --check-prefix=BUF
 
 // The examples of MemPlanOps.td: they round-trip, and bufferize without a copy.
 
