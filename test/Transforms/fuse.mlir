@@ -1,0 +1,156 @@
+// RUN: memplan-opt %s --memplan-fuse --split-input-file | FileCheck %s
+
+#nchw = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+
+// Two convolutions, a scale per channel on the first, their sum, relu: the scale
+// moves into the first, sum and relu into the second, whose operands come last,
+// so that both keep their places.
+// CHECK-LABEL: @residual
+// CHECK: %[[A:.*]] = memplan.conv ins(%arg0, %arg1 {{.*}} extras(%arg3 : tensor<4xf32>)
+// CHECK: arith.mulf
+// CHECK: %[[B:.*]] = memplan.conv ins(%arg0, %arg2 {{.*}} extras(%[[A]] : tensor<1x4x8x8xf32>)
+// CHECK: ^bb0(%[[ACC:.*]]: f32, %[[E:.*]]: f32):
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.0
+// CHECK-DAG: %[[SUM:.*]] = arith.addf %[[E]], %[[ACC]]
+// CHECK: %[[R:.*]] = arith.maximumf %[[SUM]], %[[ZERO]]
+// CHECK: memplan.yield %[[R]]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[B]]
+func.func @residual(%x: tensor<1x3x8x8xf32>, %w0: tensor<4x3x1x1xf32>, %w1: tensor<4x3x1x1xf32>, %s: tensor<4xf32>) -> tensor<1x4x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x8x8xf32>
+  %a = memplan.conv ins(%x, %w0 : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) outs(%e : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  %b = memplan.conv ins(%x, %w1 : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) outs(%e : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  %as = linalg.generic {indexing_maps = [#nchw, #channel, #nchw], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%a, %s : tensor<1x4x8x8xf32>, tensor<4xf32>) outs(%e : tensor<1x4x8x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.mulf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x4x8x8xf32>
+  %sum = linalg.generic {indexing_maps = [#nchw, #nchw, #nchw], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%as, %b : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>) outs(%e : tensor<1x4x8x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x4x8x8xf32>
+  %relu = linalg.generic {indexing_maps = [#nchw, #nchw], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%sum : tensor<1x4x8x8xf32>) outs(%e : tensor<1x4x8x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.maximumf %p, %zero : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x4x8x8xf32>
+  return %relu : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// The product's result has a second user, so the addition stays.
+// CHECK-LABEL: @two_users
+// CHECK: memplan.matmul
+// CHECK: linalg.generic
+func.func @two_users(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %0 = memplan.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x4xf32>) outs(%e : tensor<4x4xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<4x4xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%0 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %2 = arith.addf %p, %p : f32
+    linalg.yield %2 : f32
+  } -> tensor<4x4xf32>
+  return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Attention's products: transposes of heads are read and written in place. The
+// bias of the second product is indexed by the new output's dims.
+// CHECK-DAG: #[[BSHD:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d4)>
+// CHECK-DAG: #[[KEY:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d1, d4)>
+// CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
+// CHECK-LABEL: @attention
+// CHECK-NOT: linalg.
+// CHECK: memplan.matmul ins(%arg0, %arg1 {{.*}} indexing_maps = [#[[BSHD]], #[[KEY]],
+// CHECK: memplan.matmul {{.*}} indexing_maps = [#{{.*}}, #{{.*}}, #[[OUT]]]
+// CHECK-NOT: linalg.
+// CHECK: return
+func.func @attention(%q: tensor<2x6x4x8xf32>, %k: tensor<2x6x4x8xf32>, %v: tensor<2x6x4x8xf32>) -> tensor<2x6x4x8xf32> {
+  %e0 = tensor.empty() : tensor<2x4x6x8xf32>
+  %e1 = tensor.empty() : tensor<2x4x8x6xf32>
+  %e2 = tensor.empty() : tensor<2x4x6x6xf32>
+  %e3 = tensor.empty() : tensor<2x6x4x8xf32>
+  %qt = linalg.transpose ins(%q : tensor<2x6x4x8xf32>) outs(%e0 : tensor<2x4x6x8xf32>) permutation = [0, 2, 1, 3]
+  %kt = linalg.transpose ins(%k : tensor<2x6x4x8xf32>) outs(%e1 : tensor<2x4x8x6xf32>) permutation = [0, 2, 3, 1]
+  %vt = linalg.transpose ins(%v : tensor<2x6x4x8xf32>) outs(%e0 : tensor<2x4x6x8xf32>) permutation = [0, 2, 1, 3]
+  %s = memplan.matmul ins(%qt, %kt : tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) outs(%e2 : tensor<2x4x6x6xf32>)
+    indexing_maps = [affine_map<(b, h, m, n, k) -> (b, h, m, k)>, affine_map<(b, h, m, n, k) -> (b, h, k, n)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<2x4x6x6xf32>
+  %o = memplan.matmul ins(%s, %vt : tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) outs(%e0 : tensor<2x4x6x8xf32>)
+    indexing_maps = [affine_map<(b, h, m, n, k) -> (b, h, m, k)>, affine_map<(b, h, m, n, k) -> (b, h, k, n)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<2x4x6x8xf32>
+  %r = linalg.transpose ins(%o : tensor<2x4x6x8xf32>) outs(%e3 : tensor<2x6x4x8xf32>) permutation = [0, 2, 1, 3]
+  return %r : tensor<2x6x4x8xf32>
+}
+
+// -----
+
+#id = affine_map<(n, c) -> (n, c)>
+
+// LRN's square is taken in registers; its division becomes the epilogue.
+// CHECK-LABEL: @lrn
+// CHECK: memplan.reduce_window <sum> ins(%arg0 : tensor<2x8xf32>) extras(%arg0 : tensor<2x8xf32>)
+// CHECK: map {
+// CHECK-NEXT: ^bb0(%[[E:.*]]: f32):
+// CHECK-NEXT: %[[SQ:.*]] = arith.mulf %[[E]], %[[E]]
+// CHECK-NEXT: memplan.yield %[[SQ]]
+// CHECK: } epilogue {
+// CHECK-NEXT: ^bb0(%[[ACC:.*]]: f32, %[[X:.*]]: f32):
+// CHECK-NEXT: %[[D:.*]] = arith.divf %[[X]], %[[ACC]]
+// CHECK-NEXT: memplan.yield %[[D]]
+// CHECK-NOT: linalg.generic
+func.func @lrn(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+  %e = tensor.empty() : tensor<2x8xf32>
+  %sq = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.mulf %p, %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<2x8xf32>
+  %w = memplan.reduce_window <sum> ins(%sq : tensor<2x8xf32>) outs(%e : tensor<2x8xf32>)
+         window = [1, 5] strides = [1, 1] dilations = [1, 1] pads_begin = [0, 2] pads_end = [0, 2] extra_maps = []
+       map {
+       ^bb0(%a: f32):
+         memplan.yield %a : f32
+       } epilogue {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<2x8xf32>
+  %d = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %w : tensor<2x8xf32>, tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.divf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<2x8xf32>
+  return %d : tensor<2x8xf32>
+}
