@@ -20,8 +20,12 @@ def MemPlan_Dialect : Dialect {
     - `memplan.name` (function argument, result, global): the model's name for it.
     - `memplan.weight` (`memref.global`): where the bytes are, see `#memplan.weight`.
     - `memplan.slot` (`memref.alloc`, `memref.view`): a planned buffer, see `#memplan.slot`.
-    - `memplan.arenas` (function): its arenas, see `#memplan.arena`.
-    - `memplan.arena` (function argument): the argument is the arena.
+    - `memplan.callee_slots` (`func.call`): an array of slots, the places of the
+      callee's arenas in the caller's; gone after materialization.
+    - `memplan.arenas` (function): its arenas, see `#memplan.arena`, one a memory
+      space.
+    - `memplan.arena` (function argument, `memref.alloc`): it is the arena; its
+      `#memplan.arena`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::memref::MemRefDialect"];

@@ -31,11 +31,49 @@ class TensorDialect;
 namespace memplan {
 class MemPlanDialect;
 
+/// Where memplan-materialize-arena gets a function's arena from.
+enum class ArenaStorage {
+  /// A trailing argument: the caller owns the bytes.
+  Argument,
+  /// One alloc at function entry.
+  Alloc,
+};
+
 #define GEN_PASS_DECL
 #include "memplan/Transforms/Passes.h.inc"
 
 #define GEN_PASS_REGISTRATION
 #include "memplan/Transforms/Passes.h.inc"
+
+/// Options of the pipelines; each is an option of a pass that they run.
+struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
+  Option<bool> noReuse{
+      *this, "no-reuse",
+      llvm::cl::desc("every buffer gets bytes of its own; nothing is forwarded "
+                     "or overwritten"),
+      llvm::cl::init(false)};
+  Option<int64_t> alignment{
+      *this, "alignment",
+      llvm::cl::desc("alignment of buffers in the arena, in bytes"),
+      llvm::cl::init(256)};
+};
+
+/// `memplan-bufferize-pipeline`: fused linalg on tensors to memrefs whose
+/// outputs are arguments.
+void buildBufferizePipeline(mlir::OpPassManager &pm,
+                            const PipelineOptions &options);
+
+/// `memplan-arena-pipeline`: plan, materialize and verify the arenas of memref
+/// IR.
+void buildArenaPipeline(mlir::OpPassManager &pm,
+                        const PipelineOptions &options);
+
+/// `memplan-pipeline`: from linalg on tensors to one planned block.
+void buildMemPlanPipeline(mlir::OpPassManager &pm,
+                          const PipelineOptions &options);
+
+/// Makes the pipelines known by their names.
+void registerMemPlanPipelines();
 
 } // namespace memplan
 

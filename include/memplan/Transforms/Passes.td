@@ -43,4 +43,149 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect", "::memplan::MemPlanDialect"];
 }
 
+def ProtectInputs : Pass<"memplan-protect-inputs", "::mlir::func::FuncOp"> {
+  let summary = "Keep bufferization from writing into a public function's inputs";
+  let description = [{
+    Sets `bufferization.writable = false` on the tensor arguments of public
+    functions, unless they say otherwise: a caller's input is never scratch and
+    never an output. Run before one-shot bufferization.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>)
+    // becomes
+    func.func @main(%x: tensor<4xf32> {bufferization.writable = false})
+    ```
+  }];
+}
+
+def ResultsToArguments : Pass<"memplan-results-to-arguments", "::mlir::ModuleOp"> {
+  let summary = "Let public functions write their results into the caller's buffers";
+  let description = [{
+    Turns the memref results of public functions that nothing in the module
+    calls into trailing arguments, marked `bufferize.result`, which keep the
+    result's attributes. A result that is an alloc of the function, reshaped or
+    not, is written in place. Anything else is copied: an input, a constant, part
+    of a buffer, a value that is returned twice. (Upstream's
+    `buffer-results-to-out-params` fails on the last.)
+
+    ```mlir
+    func.func @main(%x: memref<4xf32>) -> memref<2x2xf32> {
+      %a = memref.alloc() : memref<4xf32>
+      linalg.exp ins(%x : memref<4xf32>) outs(%a : memref<4xf32>)
+      %r = memref.expand_shape %a [[0, 1]] output_shape [2, 2] : memref<4xf32> into memref<2x2xf32>
+      return %r : memref<2x2xf32>
+    }
+    // becomes
+    func.func @main(%x: memref<4xf32>, %out: memref<2x2xf32> {bufferize.result}) {
+      %a = memref.collapse_shape %out [[0, 1]] : memref<2x2xf32> into memref<4xf32>
+      linalg.exp ins(%x : memref<4xf32>) outs(%a : memref<4xf32>)
+      return
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numInPlace", "outputs-in-place", "results written in place">,
+    Statistic<"numCopies", "outputs-copied", "results that need a copy">
+  ];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
+def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
+  let summary = "Give every static buffer an offset in one block, as attributes";
+  let description = [{
+    On memrefs, after bufferization. In each function and memory space: finds the
+    static `memref.alloc`s whose whole life lies in the function, computes their
+    lifetimes, gives them offsets such that buffers that live at one time share
+    no byte, and writes `memplan.slot` on each and `memplan.arenas` on the
+    function. Changes nothing else; `memplan-materialize-arena` acts on it.
+
+    A lifetime reaches from the first access to past the last, through views,
+    branches and calls, and over all of a loop that the accesses are in and the
+    alloc is not. Allocs that are returned, stored, carried round the loop that
+    makes them, used by ops of unknown effects, made in parallel regions, of
+    dynamic size or with a layout are left alone; `emit-remarks` says why. See
+    docs/Planning.md.
+
+    The arena of a private function that is only called directly and not
+    recursive is a buffer of each call: `memplan.callee_slots` on the call.
+
+    ```mlir
+    func.func @main(%x: memref<64xf32>) {
+      %a = memref.alloc() : memref<64xf32>
+      ...
+    // becomes
+    func.func @main(%x: memref<64xf32>) attributes {memplan.arenas = [
+        #memplan.arena<bytes = 256, lower_bound = 256, no_reuse = 256,
+                       optimal = true, alignment = 256>]} {
+      %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2>} : memref<64xf32>
+    ```
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "256",
+           "Bytes of which each offset is a multiple; a power of two. Raised where an alloc or an element type needs more">,
+    Option<"noReuse", "no-reuse", "bool", "false",
+           "Give each buffer bytes of its own: the oracle to compare with when a plan is suspected">,
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Say of each alloc that is left alone why">
+  ];
+  let statistics = [
+    Statistic<"numBuffers", "buffers-planned", "allocs that got a slot">,
+    Statistic<"numLeftAlone", "buffers-left-alone", "allocs that stay as they are">,
+    Statistic<"arenaBytes", "arena-bytes", "sum of the arenas of all functions">,
+    Statistic<"noReuseBytes", "no-reuse-bytes", "the same without reuse">
+  ];
+  let dependentDialects = ["::memplan::MemPlanDialect"];
+}
+
+def MaterializeArena : Pass<"memplan-materialize-arena", "::mlir::ModuleOp"> {
+  let summary = "Make planned buffers views of their arena";
+  let description = [{
+    After `memplan-plan-arena`. The arena becomes the function's last argument, a
+    `memref<Nxi8>` marked `memplan.arena`, or one alloc at its entry; each alloc
+    with a slot becomes a `memref.view` of it that keeps the slot, and its
+    deallocs go. The arena of a called function is a view that the caller passes;
+    a public function that is called, a recursive one, and one whose address is
+    taken keep theirs in an alloc.
+
+    ```mlir
+    func.func @main(%x: memref<64xf32>) attributes {memplan.arenas = [...]} {
+      %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2>} : memref<64xf32>
+    // becomes
+    func.func @main(%x: memref<64xf32>, %arena: memref<256xi8> {memplan.arena = ...}) ... {
+      %c0 = arith.constant 0 : index
+      %a = memref.view %arena[%c0][] {memplan.slot = ...} : memref<256xi8> to memref<64xf32>
+    ```
+  }];
+  let options = [
+    Option<"storage", "storage", "::memplan::ArenaStorage",
+           "::memplan::ArenaStorage::Argument",
+           "Where the arena of a function without callers in the module comes from",
+           [{::llvm::cl::values(
+               clEnumValN(::memplan::ArenaStorage::Argument, "argument",
+                          "a trailing argument; the caller owns the bytes"),
+               clEnumValN(::memplan::ArenaStorage::Alloc, "alloc",
+                          "one memref.alloc at function entry"))}]>
+  ];
+  let statistics = [
+    Statistic<"numViews", "views", "views of an arena that were made">
+  ];
+  let dependentDialects = ["::memplan::MemPlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def PrintLiveness : Pass<"memplan-print-liveness", "::mlir::ModuleOp"> {
+  let summary = "Print each buffer's size, lifetime and number of aliases";
+  let description = [{
+    For people: what `memplan-plan-arena` would work with, on standard output.
+    Lifetimes are half-open, in program points: ops that may touch memory,
+    numbered from 0 in program order, two for an op that holds such ops.
+
+    ```
+    @main: 3 points
+      conv1: 1024 bytes, [0, 2), 1 aliases, 2 accesses
+      buffer: left alone, is returned
+    ```
+  }];
+}
+
 #endif // MEMPLAN_TRANSFORMS_PASSES_TD

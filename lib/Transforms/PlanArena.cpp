@@ -1,0 +1,258 @@
+//===- PlanArena.cpp - Lifetimes to offsets, as attributes ----------------===//
+
+#include "memplan/Analysis/Liveness.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Solver/Checker.h"
+#include "memplan/Solver/Solver.h"
+#include "memplan/Support/CheckedMath.h"
+#include "memplan/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace memplan {
+#define GEN_PASS_DEF_PLANARENA
+#include "memplan/Transforms/Passes.h.inc"
+} // namespace memplan
+
+using namespace mlir;
+using namespace memplan;
+
+namespace {
+
+/// Who calls whom in a module, and whose arena its callers can provide.
+class CallGraph {
+public:
+  explicit CallGraph(ModuleOp module) : module(module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      function.walk([&](func::CallOp call) {
+        if (auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee()))
+          callees[function].insert(callee);
+      });
+  }
+
+  /// Callees before callers, otherwise in the module's order.
+  SmallVector<func::FuncOp> bottomUp() {
+    SmallVector<func::FuncOp> order;
+    llvm::DenseSet<Operation *> seen;
+    std::function<void(func::FuncOp)> visit = [&](func::FuncOp function) {
+      if (!seen.insert(function).second)
+        return;
+      for (func::FuncOp callee : callees[function])
+        visit(callee);
+      order.push_back(function);
+    };
+    for (auto function : module.getOps<func::FuncOp>())
+      visit(function);
+    return order;
+  }
+
+  /// Whether every caller of `function` is a plain call that can hand it an
+  /// arena: private, called, not recursive, not used otherwise, and no call
+  /// stands where several may run at one time.
+  bool isArenaGivenByCallers(func::FuncOp function) {
+    if (function.isPublic() || isRecursive(function))
+      return false;
+    auto uses = SymbolTable::getSymbolUses(function, module);
+    if (!uses || uses->empty())
+      return false;
+    return llvm::all_of(*uses, [](const SymbolTable::SymbolUse &use) {
+      auto call = dyn_cast<func::CallOp>(use.getUser());
+      if (!call)
+        return false;
+      for (Operation *op = call->getParentOp(); !isa<func::FuncOp>(op);
+           op = op->getParentOp())
+        if (!hasSequentialRegions(op))
+          return false;
+      return true;
+    });
+  }
+
+private:
+  bool isRecursive(func::FuncOp function) {
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    SmallVector<func::FuncOp> worklist = {function};
+    while (!worklist.empty())
+      for (func::FuncOp callee : callees[worklist.pop_back_val()]) {
+        if (callee == function)
+          return true;
+        if (seen.insert(callee).second)
+          worklist.push_back(callee);
+      }
+    return false;
+  }
+
+  ModuleOp module;
+  llvm::DenseMap<Operation *, llvm::SmallSetVector<func::FuncOp, 4>> callees;
+};
+
+/// The buffers of one function in one memory space.
+struct Group {
+  /// An alloc, or a call with the index of the callee's arena.
+  struct Owner {
+    Operation *op;
+    unsigned index;
+  };
+  solver::Problem problem;
+  SmallVector<Owner> owners;
+  int64_t alignment = 1;
+};
+
+class PlanArenaPass : public memplan::impl::PlanArenaBase<PlanArenaPass> {
+public:
+  using PlanArenaBase::PlanArenaBase;
+
+  void runOnOperation() override {
+    if (!llvm::isPowerOf2_64(alignment)) {
+      getOperation().emitError()
+          << "memplan-plan-arena: alignment=" << alignment
+          << " is not a power of two";
+      return signalPassFailure();
+    }
+    CallGraph calls(getOperation());
+    BufferFlowAnalysis flowAnalysis;
+    for (func::FuncOp function : calls.bottomUp())
+      if (!function.isExternal() &&
+          failed(planFunction(function, calls, flowAnalysis)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult planFunction(func::FuncOp function, CallGraph &calls,
+                             BufferFlowAnalysis &flowAnalysis) {
+    if (isMaterialized(function))
+      return function.emitError()
+             << "@" << function.getName()
+             << " has an arena already; plan before memplan-materialize-arena";
+    clearPlan(function);
+    BufferLiveness liveness(function, flowAnalysis);
+    numLeftAlone += liveness.getLeftAlone().size();
+    if (emitRemarks)
+      for (const LeftAlone &left : liveness.getLeftAlone()) {
+        InFlightDiagnostic remark = left.alloc->emitRemark()
+                                    << "left alone: " << left.reason;
+        if (left.where)
+          remark.attachNote(left.where->getLoc()) << "here";
+      }
+    llvm::MapVector<Attribute, Group> groups;
+    for (const LiveBuffer &buffer : liveness.getBuffers())
+      addBuffer(groups, buffer);
+    addCallees(groups, function, calls, liveness.getPoints());
+    numBuffers += liveness.getBuffers().size();
+
+    SmallVector<Attribute> arenas;
+    for (auto &[space, group] : groups)
+      if (failed(solveGroup(function, space, group, arenas)))
+        return failure();
+    for (auto &[call, slots] : calleeSlots)
+      call->setAttr(kCalleeSlotsAttr, ArrayAttr::get(&getContext(), slots));
+    if (!arenas.empty())
+      function->setAttr(kArenasAttr, ArrayAttr::get(&getContext(), arenas));
+    return success();
+  }
+
+  static bool isMaterialized(func::FuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, kArenaArgAttr))
+        return true;
+    return function
+        .walk([](memref::AllocOp alloc) {
+          return alloc->hasAttr(kArenaArgAttr) ? WalkResult::interrupt()
+                                               : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  void clearPlan(func::FuncOp function) {
+    calleeSlots.clear();
+    function->removeAttr(kArenasAttr);
+    function.walk([](Operation *op) {
+      if (isa<memref::AllocOp>(op))
+        op->removeAttr(kSlotAttr);
+      op->removeAttr(kCalleeSlotsAttr);
+    });
+  }
+
+  void addBuffer(llvm::MapVector<Attribute, Group> &groups,
+                 const LiveBuffer &buffer) {
+    memref::AllocOp alloc = buffer.alloc;
+    Group &group = groups[alloc.getType().getMemorySpace()];
+    int64_t natural =
+        static_cast<int64_t>(DataLayout::closest(alloc).getTypeABIAlignment(
+            alloc.getType().getElementType()));
+    group.alignment = std::max({group.alignment, buffer.alignment, natural});
+    solver::Buffer entry;
+    entry.lower = buffer.lower;
+    entry.upper = buffer.upper;
+    entry.size = buffer.bytes;
+    group.problem.buffers.push_back(entry);
+    group.owners.push_back({alloc, 0});
+  }
+
+  /// A callee's arena is a buffer of the call.
+  void addCallees(llvm::MapVector<Attribute, Group> &groups,
+                  func::FuncOp function, CallGraph &calls,
+                  const ProgramPoints &points) {
+    function.walk([&](func::CallOp call) {
+      auto callee = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+      auto arenas =
+          callee ? callee->getAttrOfType<ArrayAttr>(kArenasAttr) : nullptr;
+      if (!arenas || !calls.isArenaGivenByCallers(callee))
+        return;
+      calleeSlots[call].resize(arenas.size());
+      for (auto [index, attribute] : llvm::enumerate(arenas)) {
+        auto arena = cast<ArenaAttr>(attribute);
+        Group &group = groups[arena.getMemorySpace()];
+        group.alignment = std::max(group.alignment, arena.getAlignment());
+        solver::Buffer entry;
+        entry.lower = points.begin(call);
+        entry.upper = points.end(call);
+        entry.size = arena.getBytes();
+        group.problem.buffers.push_back(entry);
+        group.owners.push_back({call, static_cast<unsigned>(index)});
+      }
+    });
+  }
+
+  LogicalResult solveGroup(func::FuncOp function, Attribute space, Group &group,
+                           SmallVectorImpl<Attribute> &arenas) {
+    int64_t unit = std::max<int64_t>(group.alignment, alignment);
+    for (solver::Buffer &buffer : group.problem.buffers)
+      buffer.alignment = unit;
+    auto solver = noReuse ? solver::createNoReuseSolver()
+                          : solver::createHeuristicSolver();
+    solver::Outcome outcome = solver->solve(group.problem);
+    if (!outcome)
+      return function.emitError()
+             << "cannot plan @" << function.getName() << ": " << outcome.error;
+    const solver::Solution &solution = *outcome.solution;
+    std::string fault = solver::checkSolution(group.problem, solution);
+    if (!fault.empty())
+      return function.emitError()
+             << "internal error: the solver's plan of @" << function.getName()
+             << " is wrong: " << fault;
+    int64_t total = 0;
+    for (auto [owner, buffer, offset] : llvm::zip_equal(
+             group.owners, group.problem.buffers, solution.offsets)) {
+      // The solver has checked that the sum fits.
+      total += *checkedAlignTo(buffer.size, unit);
+      auto slot =
+          SlotAttr::get(&getContext(), offset, buffer.lower, buffer.upper);
+      if (isa<memref::AllocOp>(owner.op))
+        owner.op->setAttr(kSlotAttr, slot);
+      else
+        calleeSlots[owner.op][owner.index] = slot;
+    }
+    arenaBytes += solution.height;
+    noReuseBytes += total;
+    arenas.push_back(ArenaAttr::get(
+        &getContext(), solution.height, solution.lowerBound, total,
+        solution.status == solver::Status::Optimal, unit, space));
+    return success();
+  }
+
+  llvm::MapVector<Operation *, SmallVector<Attribute>> calleeSlots;
+};
+
+} // namespace
