@@ -63,8 +63,8 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
 void buildBufferizePipeline(mlir::OpPassManager &pm,
                             const PipelineOptions &options);
 
-/// `memplan-arena-pipeline`: plan, materialize and verify the arenas of memref
-/// IR.
+/// `memplan-arena-pipeline`: plan and materialize the arenas of memref IR. Run
+/// `memplan-verify-arena` on the result.
 void buildArenaPipeline(mlir::OpPassManager &pm,
                         const PipelineOptions &options);
 

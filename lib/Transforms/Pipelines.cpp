@@ -1,0 +1,62 @@
+//===- Pipelines.cpp - The order of the passes ----------------------------===//
+
+#include "memplan/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+static void addCleanup(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createProtectInputs());
+  // Lets producers write into their slice of a concatenation's buffer.
+  if (!options.noReuse)
+    pm.addPass(bufferization::createEmptyTensorEliminationPass());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  pm.addPass(createResultsToArguments());
+  addCleanup(pm);
+}
+
+void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  PlanArenaOptions plan;
+  plan.alignment = options.alignment;
+  plan.noReuse = options.noReuse;
+  pm.addPass(createPlanArena(plan));
+  pm.addPass(createMaterializeArena());
+}
+
+void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createFuseStructured());
+  addCleanup(pm);
+  buildBufferizePipeline(pm, options);
+  buildArenaPipeline(pm, options);
+}
+
+void registerMemPlanPipelines() {
+  PassPipelineRegistration<PipelineOptions>(
+      "memplan-bufferize-pipeline",
+      "linalg on tensors to memrefs with outputs as arguments",
+      buildBufferizePipeline);
+  PassPipelineRegistration<PipelineOptions>("memplan-arena-pipeline",
+                                            "plan and materialize arenas",
+                                            buildArenaPipeline);
+  PassPipelineRegistration<PipelineOptions>(
+      "memplan-pipeline", "linalg on tensors to one planned block",
+      buildMemPlanPipeline);
+}
+
+} // namespace memplan
