@@ -1,15 +1,164 @@
+//===- memplan-opt.cpp - The compiler and an mlir-opt with our passes -----===//
+//
+// With --emit, or given an .onnx file, this is the compiler (Driver.h);
+// otherwise it is mlir-opt with the dialect and the passes of memplan.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Driver.h"
 #include "memplan/Dialect/MemPlanDialect.h"
-#include "memplan/Transforms/Passes.h"
+#include "memplan/Import/ONNX/Import.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace memplan;
+
+namespace {
+
+llvm::cl::OptionCategory category("memplan: from a model to its block");
+
+llvm::cl::opt<EmitKind> emitKind(
+    "emit", llvm::cl::desc("Compile the model (.onnx or .mlir) and emit:"),
+    llvm::cl::values(
+        clEnumValN(EmitKind::MLIR, "mlir", "the imported module"),
+        clEnumValN(EmitKind::Planned, "mlir-planned",
+                   "the module with every buffer placed in its arena"),
+        clEnumValN(EmitKind::CUDA, "cuda",
+                   "OUT.cu, OUT.h and OUT.safetensors (OUT is -o, or the "
+                   "model's name); with -o - the .cu alone"),
+        clEnumValN(EmitKind::Plan, "plan", "the plan as JSON"),
+        clEnumValN(EmitKind::CSV, "csv",
+                   "the plan as id,lower,upper,size,offset; lifetimes are "
+                   "half-open")),
+    llvm::cl::cat(category));
+
+llvm::cl::list<std::string>
+    dims("dim", llvm::cl::desc("Extent of a symbolic dimension of the model"),
+         llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
+
+llvm::cl::opt<bool>
+    noReuse("no-reuse",
+            llvm::cl::desc(
+                "Give every buffer bytes of its own; nothing is forwarded or "
+                "overwritten. Results are bit-identical: compare when you "
+                "suspect the planner"),
+            llvm::cl::cat(category));
+
+llvm::cl::opt<int64_t>
+    alignment("alignment",
+              llvm::cl::desc("Alignment of every buffer and weight, in bytes "
+                             "(a power of two of at least 16)"),
+              llvm::cl::init(256), llvm::cl::cat(category));
+
+llvm::cl::opt<int64_t> memoryBudget(
+    "memory-budget",
+    llvm::cl::desc("Fail, with what is missing, when weights and arena need "
+                   "more than this many bytes"),
+    llvm::cl::cat(category));
+
+llvm::cl::opt<bool> quiet("q", llvm::cl::desc("No summary on standard error"),
+                          llvm::cl::cat(category));
+
+llvm::cl::extrahelp exitCodes(R"(
+EXIT STATUS of memplan-opt:
+
+  0   done
+  1   usage, or a file that cannot be read or written
+  2   invalid model
+  3   unsupported operator, attribute or type
+  4   a symbolic dimension has no extent (see --dim)
+  5   over --memory-budget
+  6   the plan's verifier found a fault (please report it)
+  70  internal error (please report it)
+)");
+
+/// Parses an .onnx input and hands the module on to mlir-opt's own main.
+ExitCode runPassesOnModel(const DriverOptions &options,
+                          mlir::DialectRegistry &registry) {
+  std::string text;
+  {
+    mlir::MLIRContext context(registry);
+    ExitCode code = ExitCode::Done;
+    auto module = loadModel(options, context, code);
+    if (!module)
+      return code;
+    llvm::raw_string_ostream os(text);
+    mlir::OpPrintingFlags flags;
+    flags.enableDebugInfo();
+    module->print(os, flags);
+  }
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, options.input);
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  if (mlir::failed(mlir::MlirOptMain(os, std::move(buffer), registry, config)))
+    return ExitCode::UsageOrIO;
+  std::error_code code;
+  llvm::raw_fd_ostream file(options.output.empty() ? "-" : options.output,
+                            code);
+  file << result;
+  if (!code)
+    return ExitCode::Done;
+  llvm::errs() << "cannot write '" << options.output << "': " << code.message()
+               << "\n";
+  return ExitCode::UsageOrIO;
+}
+
+/// A flag whose value is out of range.
+ExitCode usageError(const llvm::Twine &message) {
+  llvm::errs() << "memplan-opt: " << message << "\n";
+  return ExitCode::UsageOrIO;
+}
+
+ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
+                   mlir::DialectRegistry &registry) {
+  DriverOptions options;
+  options.input = input.str();
+  // mlir-opt's -o defaults to standard output, the driver's depends on --emit.
+  if (auto *option = static_cast<llvm::cl::Option *>(
+          llvm::cl::getRegisteredOptions().lookup("o"));
+      option && option->getNumOccurrences() > 0)
+    options.output = output.str();
+  options.dims = dims;
+  options.noReuse = noReuse;
+  options.alignment = alignment;
+  options.quiet = quiet;
+  if (memoryBudget.getNumOccurrences() > 0) {
+    if (memoryBudget < 0)
+      return usageError("--memory-budget must not be negative");
+    options.memoryBudget = memoryBudget;
+  }
+  if (alignment < 16 || alignment > (int64_t(1) << 30) ||
+      !llvm::isPowerOf2_64(alignment))
+    return usageError("--alignment must be a power of two from 16 to 2^30");
+  if (emitKind.getNumOccurrences() == 0)
+    return runPassesOnModel(options, registry);
+  options.emit = emitKind;
+  mlir::MLIRContext context(registry);
+  return compile(options, context);
+}
+
+} // namespace
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
-  memplan::registerMemPlanDialect(registry);
-  memplan::registerMemPlanPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "memplan", registry));
+  registerMemPlanDialect(registry);
+  registerMemPlanPasses();
+  registerMemPlanPipelines();
+  registerImportDialects(registry);
+
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
+  bool isModel = llvm::StringRef(input).ends_with_insensitive(".onnx");
+  if (emitKind.getNumOccurrences() > 0 || isModel)
+    return static_cast<int>(runDriver(input, output, registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -1,0 +1,265 @@
+//===- Driver.cpp - From a model to its emitted files ---------------------===//
+
+#include "Driver.h"
+
+#include "OutputFiles.h"
+#include "Summary.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Import/ONNX/Import.h"
+#include "memplan/Target/CUDA/EmitCUDA.h"
+#include "memplan/Target/Report/PlanReport.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+static InFlightDiagnostic error(MLIRContext &context) {
+  return emitError(UnknownLoc::get(&context));
+}
+
+static ExitCode reportIO(MLIRContext &context, llvm::Error failure) {
+  error(context) << llvm::toString(std::move(failure));
+  return ExitCode::UsageOrIO;
+}
+
+/// NAME=N of each `--dim`.
+static FailureOr<llvm::StringMap<int64_t>> parseDims(ArrayRef<std::string> dims,
+                                                     MLIRContext &context) {
+  llvm::StringMap<int64_t> parsed;
+  for (StringRef dim : dims) {
+    auto [name, text] = dim.rsplit('=');
+    int64_t extent;
+    if (name.empty() || text.getAsInteger(10, extent) || extent < 0)
+      return error(context) << "--dim=" << dim
+                            << " is not NAME=N with N a whole number of at "
+                               "least 0";
+    if (!parsed.try_emplace(name, extent).second)
+      return error(context) << "--dim gives " << name << " more than once";
+  }
+  return parsed;
+}
+
+/// A plan in the input is never believed: it is made anew.
+static void dropPlan(ModuleOp module) {
+  module.walk([](Operation *op) {
+    op->removeDiscardableAttr(kSlotAttr);
+    op->removeDiscardableAttr(kArenasAttr);
+  });
+}
+
+OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
+                                MLIRContext &context, ExitCode &code) {
+  auto dims = parseDims(options.dims, context);
+  if (failed(dims)) {
+    code = ExitCode::UsageOrIO;
+    return nullptr;
+  }
+  if (StringRef(options.input).ends_with_insensitive(".onnx")) {
+    ImportOptions importOptions;
+    importOptions.dims = std::move(*dims);
+    ImportErrorKind kind = ImportErrorKind::InvalidModel;
+    auto module = importONNX(options.input, context, importOptions, &kind);
+    if (succeeded(module))
+      return std::move(*module);
+    code = static_cast<ExitCode>(kind);
+    return nullptr;
+  }
+  if (!dims->empty()) {
+    error(context) << "--dim binds the symbolic dims of an ONNX model; "
+                   << options.input << " is read as MLIR";
+    code = ExitCode::UsageOrIO;
+    return nullptr;
+  }
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input,
+                                                   /*IsText=*/true);
+  if (std::error_code failure = buffer.getError()) {
+    error(context) << "cannot read '" << options.input
+                   << "': " << failure.message();
+    code = ExitCode::UsageOrIO;
+    return nullptr;
+  }
+  auto module = parseSourceString<ModuleOp>(
+      (*buffer)->getBuffer(), ParserConfig(&context), options.input);
+  if (!module) {
+    code = ExitCode::InvalidModel;
+    return nullptr;
+  }
+  dropPlan(*module);
+  return module;
+}
+
+/// SHA-256 of the model's own file, in hex.
+static std::string hashFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return "unknown";
+  auto hash =
+      llvm::SHA256::hash(llvm::arrayRefFromStringRef((*buffer)->getBuffer()));
+  return llvm::toHex(hash, /*LowerCase=*/true);
+}
+
+/// The settings that shape the emitted files, as a command line.
+static std::string describeSettings(const DriverOptions &options) {
+  std::string text;
+  for (const std::string &dim : options.dims)
+    text += "--dim " + dim + " ";
+  if (options.noReuse)
+    text += "--no-reuse ";
+  text += "--alignment " + std::to_string(options.alignment);
+  return text;
+}
+
+static LogicalResult
+runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
+            void (*build)(OpPassManager &, const PipelineOptions &)) {
+  PassManager pm(module.getContext());
+  if (failed(applyPassManagerCLOptions(pm)))
+    return failure();
+  pm.enableTiming(timing);
+  PipelineOptions pipelineOptions;
+  pipelineOptions.noReuse = options.noReuse;
+  pipelineOptions.alignment = options.alignment;
+  build(pm, pipelineOptions);
+  return pm.run(module);
+}
+
+/// Where CUDA files go, without their suffix.
+static std::string getPrefix(const DriverOptions &options) {
+  if (options.output.empty())
+    return llvm::sys::path::stem(options.input).str();
+  return options.output;
+}
+
+/// A C identifier made of the prefix's last part.
+static std::string getIdentifier(StringRef prefix) {
+  std::string name;
+  for (char c : llvm::sys::path::filename(prefix))
+    name += llvm::isAlnum(c) ? c : '_';
+  if (name.empty() || llvm::isDigit(name.front()))
+    name = "model_" + name;
+  return name;
+}
+
+static ExitCode emitCUDAFiles(ModuleOp module, const DriverOptions &options,
+                              OutputFiles &files,
+                              std::vector<std::string> &written) {
+  MLIRContext &context = *module.getContext();
+  bool toStdout = options.output == "-";
+  std::string prefix = toStdout ? llvm::sys::path::stem(options.input).str()
+                                : getPrefix(options);
+  CUDAEmitOptions emitOptions;
+  emitOptions.name = getIdentifier(prefix);
+  emitOptions.headerName = llvm::sys::path::filename(prefix).str() + ".h";
+  emitOptions.modelHash = hashFile(options.input);
+  emitOptions.settings = describeSettings(options);
+  FailureOr<EmittedCUDA> emitted = emitCUDA(module, emitOptions);
+  if (failed(emitted))
+    return ExitCode::Unsupported;
+  auto addText = [&](StringRef path, StringRef text) {
+    written.push_back(path.str());
+    return files.add(path, [&](raw_ostream &os) {
+      os << text;
+      return llvm::Error::success();
+    });
+  };
+  if (toStdout) {
+    if (llvm::Error failure = addText("-", emitted->source))
+      return reportIO(context, std::move(failure));
+    return ExitCode::Done;
+  }
+  if (llvm::Error failure = addText(prefix + ".cu", emitted->source))
+    return reportIO(context, std::move(failure));
+  if (llvm::Error failure = addText(prefix + ".h", emitted->header))
+    return reportIO(context, std::move(failure));
+  written.push_back(prefix + ".safetensors");
+  llvm::Error failure = files.add(written.back(), [&](raw_ostream &os) {
+    return writeWeights(module, emitOptions, os);
+  });
+  if (failure)
+    return reportIO(context, std::move(failure));
+  return ExitCode::Done;
+}
+
+static ExitCode emit(ModuleOp module, const DriverOptions &options,
+                     OutputFiles &files, std::vector<std::string> &written) {
+  if (options.emit == EmitKind::CUDA)
+    return emitCUDAFiles(module, options, files, written);
+  std::string path = options.output.empty() ? "-" : options.output;
+  auto failure = files.add(path, [&](raw_ostream &os) -> llvm::Error {
+    switch (options.emit) {
+    case EmitKind::MLIR:
+    case EmitKind::Planned: {
+      OpPrintingFlags flags;
+      module.print(os, flags);
+      return llvm::Error::success();
+    }
+    case EmitKind::Plan:
+      return emitPlanJSON(module, os);
+    case EmitKind::CSV:
+      return emitPlanCSV(module, os);
+    case EmitKind::CUDA:
+      break;
+    }
+    return llvm::Error::success();
+  });
+  if (failure)
+    return reportIO(*module.getContext(), std::move(failure));
+  if (path != "-")
+    written.push_back(path);
+  return ExitCode::Done;
+}
+
+ExitCode compile(const DriverOptions &options, MLIRContext &context) {
+  DefaultTimingManager timingManager;
+  applyDefaultTimingManagerCLOptions(timingManager);
+  TimingScope timing = timingManager.getRootScope();
+
+  ExitCode code = ExitCode::Done;
+  TimingScope importTiming = timing.nest("Import");
+  OwningOpRef<ModuleOp> module = loadModel(options, context, code);
+  importTiming.stop();
+  if (!module)
+    return code;
+  if (options.emit != EmitKind::MLIR) {
+    if (failed(runPipeline(*module, options, timing, buildMemPlanPipeline)))
+      return ExitCode::Internal;
+    if (failed(runPipeline(*module, options, timing, buildVerifyPipeline)))
+      return ExitCode::Verifier;
+  }
+  OutputFiles files;
+  std::vector<std::string> written;
+  TimingScope emitTiming = timing.nest("Emit");
+  Summary summary = summarize(*module);
+  if (options.emit != EmitKind::MLIR && options.memoryBudget &&
+      summary.weightsBytes + summary.arenaBytes > *options.memoryBudget) {
+    error(context) << "the model needs " << summary.weightsBytes
+                   << " bytes of weights and " << summary.arenaBytes
+                   << " bytes of arena, "
+                   << summary.weightsBytes + summary.arenaBytes -
+                          *options.memoryBudget
+                   << " more than --memory-budget=" << *options.memoryBudget;
+    return ExitCode::OverBudget;
+  }
+  code = emit(*module, options, files, written);
+  if (code != ExitCode::Done)
+    return code;
+  if (llvm::Error failure = files.commit())
+    return reportIO(context, std::move(failure));
+  emitTiming.stop();
+  if (!options.quiet && options.emit != EmitKind::MLIR)
+    printSummary(summary, options, written, llvm::errs());
+  return ExitCode::Done;
+}
+
+} // namespace memplan

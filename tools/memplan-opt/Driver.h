@@ -1,0 +1,48 @@
+//===- Driver.h - From a model to its emitted files -------------*- C++ -*-===//
+
+#ifndef MEMPLAN_TOOLS_MEMPLANOPT_DRIVER_H
+#define MEMPLAN_TOOLS_MEMPLANOPT_DRIVER_H
+
+#include "ExitCode.h"
+#include "memplan/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memplan {
+
+/// What `--emit` can name.
+enum class EmitKind { MLIR, Planned, CUDA, Plan, CSV };
+
+/// The settings of one compile.
+struct DriverOptions {
+  std::string input;
+  /// `-o`: a file, `-` for standard output, or for CUDA the common prefix of
+  /// the files. Empty: standard output, for CUDA the model's stem.
+  std::string output;
+  EmitKind emit = EmitKind::MLIR;
+  /// `--dim NAME=N`, as given.
+  std::vector<std::string> dims;
+  bool noReuse = false;
+  /// In bytes.
+  int64_t alignment = 256;
+  /// Largest allowed sum of weights and arena in bytes.
+  std::optional<int64_t> memoryBudget;
+  bool quiet = false;
+};
+
+/// Reads a model (`.onnx` imported, anything else parsed as MLIR). On failure
+/// the reason has been reported and `code` says of which class it is.
+mlir::OwningOpRef<mlir::ModuleOp> loadModel(const DriverOptions &options,
+                                            mlir::MLIRContext &context,
+                                            ExitCode &code);
+
+/// Compiles as the options say; reports errors to the context's diagnostics.
+ExitCode compile(const DriverOptions &options, mlir::MLIRContext &context);
+
+} // namespace memplan
+
+#endif // MEMPLAN_TOOLS_MEMPLANOPT_DRIVER_H

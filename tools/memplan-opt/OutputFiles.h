@@ -1,0 +1,40 @@
+//===- OutputFiles.h - All of a compile's files or none ---------*- C++ -*-===//
+
+#ifndef MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H
+#define MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace memplan {
+
+/// Files that appear together: each is written under a temporary name beside
+/// its place, and `commit` renames them all. Without a commit (an error, an
+/// interrupt) nothing is left.
+class OutputFiles {
+public:
+  ~OutputFiles();
+
+  /// Writes one file through `write`; `-` is standard output, written on
+  /// commit. Missing parent folders are made.
+  llvm::Error add(llvm::StringRef path,
+                  llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+
+  /// Moves every file to its place.
+  llvm::Error commit();
+
+private:
+  struct Pending {
+    llvm::sys::fs::TempFile file;
+    std::string path;
+  };
+  std::vector<Pending> pending;
+  std::string standardOutput;
+};
+
+} // namespace memplan
+
+#endif // MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H

@@ -1,0 +1,29 @@
+//===- Summary.h - What a compile tells its user ----------------*- C++ -*-===//
+
+#ifndef MEMPLAN_TOOLS_MEMPLANOPT_SUMMARY_H
+#define MEMPLAN_TOOLS_MEMPLANOPT_SUMMARY_H
+
+#include "Driver.h"
+
+namespace memplan {
+
+/// The figures of a planned module, in bytes.
+struct Summary {
+  int64_t weightsBytes = 0;
+  int64_t noReuseBytes = 0;
+  int64_t arenaBytes = 0;
+  int64_t lowerBoundBytes = 0;
+  bool optimal = true;
+  int64_t buffers = 0;
+};
+
+/// Adds up the arenas that `memplan.arenas` describes and the weights.
+Summary summarize(mlir::ModuleOp module);
+
+/// Half a screen for a person.
+void printSummary(const Summary &summary, const DriverOptions &options,
+                  llvm::ArrayRef<std::string> written, llvm::raw_ostream &os);
+
+} // namespace memplan
+
+#endif // MEMPLAN_TOOLS_MEMPLANOPT_SUMMARY_H
