@@ -1,0 +1,152 @@
+//===- Conv.h - convolutions ------------------------------------*- C++ -*-===//
+//
+// y[n, f, p] = epilogue(sum of w[f, ...] * x[n, ...] under position p, n, f, p)
+//
+// in one launch, whatever the geometry: nothing is unfolded in memory and no
+// workspace is needed. The epilogue is a functor of emitted code,
+//
+//   struct Epilogue {
+//     const float *bias;
+//     __device__ float operator()(float sum, int n, int f, int p) const;
+//   };
+//
+// with p the linear output position (row-major over depth, height, width). The
+// kernels are instantiated once for each of its types, so equal epilogues
+// should share one. An epilogue may read the element of y that it computes, if
+// y holds an operand that dies here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_RUNTIME_CONV_H
+#define MEMPLAN_RUNTIME_CONV_H
+
+#include "memplan/Runtime/ConvDepthwise.h"
+#include "memplan/Runtime/ConvImplicitGemm.h"
+
+namespace memplan::rt {
+
+// Filters by positions a block, rows by columns a thread.
+using ConvTile128x64 = ConvTile<128, 64, 8, 8>;
+using ConvTile64x64 = ConvTile<64, 64, 8, 4>;
+using ConvTile32x64 = ConvTile<32, 64, 4, 4>;
+using ConvTile32x32 = ConvTile<32, 32, 4, 2>;
+
+/// Tests pin a kernel; emitted code leaves the choice to `conv`, whose results
+/// it doesn't change by a bit.
+enum class ConvKernel {
+  Auto,
+  Depthwise,
+  Gemm128x64,
+  Gemm64x64,
+  Gemm32x64,
+  Gemm32x32
+};
+
+/// The largest tile that still gives every multiprocessor something to do.
+inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups) {
+  if (g.channels == 1 && (g.filters < 16 || groups > 65535))
+    return ConvKernel::Depthwise;
+#ifdef __CUDACC__
+  const int64_t wantedBlocks = 128; // multiprocessors of an A100 or H100
+#else
+  const int64_t wantedBlocks = 4 * host::ThreadPool::get().size();
+#endif
+  struct Choice {
+    ConvKernel kernel;
+    int filters, pixels;
+  };
+  constexpr Choice kChoices[] = {{ConvKernel::Gemm128x64, 128, 64},
+                                 {ConvKernel::Gemm64x64, 64, 64},
+                                 {ConvKernel::Gemm32x64, 32, 64}};
+  for (const Choice &choice : kChoices) {
+    // A tile of which half or more would hang over the end is left out.
+    if (choice.filters > 32 && g.filters <= choice.filters / 2)
+      continue;
+    if (ceilDiv(g.filters, choice.filters) *
+            int64_t(ceilDiv(g.allPixels, choice.pixels)) * groups >=
+        wantedBlocks)
+      return choice.kernel;
+  }
+  return ConvKernel::Gemm32x32;
+}
+
+template <class Tile, class T, class Epilogue>
+memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
+                              int64_t groups, const T *x, const T *w, T *y,
+                              const Epilogue &epilogue, cudaStream_t stream) {
+  const int64_t filterTiles = ceilDiv(g.filters, Tile::kFilters);
+  if (filterTiles > 65535 || groups > 65535)
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: convolution in %" PRId64 " groups of %d filters; a launch "
+                "takes 65535 groups and as many tiles of %d filters",
+                what, groups, g.filters, Tile::kFilters);
+  ConvVectors vectors;
+  vectors.weights = g.depth % 4 == 0 && isAlignedFor<T, 4>(w);
+  vectors.results =
+      g.imagePixels % Tile::kRun == 0 && g.yStrideN % Tile::kRun == 0 &&
+      g.yStrideF % Tile::kRun == 0 && isAlignedFor<T, Tile::kRun>(y);
+  const dim3 grid(unsigned(ceilDiv(g.allPixels, Tile::kPixels)),
+                  unsigned(filterTiles), unsigned(groups));
+  return launchWithBarriers(what, convImplicitGemmKernel<T, Epilogue, Tile>,
+                            grid, dim3(Tile::kThreads), stream, g, x, w, y,
+                            epilogue, vectors);
+}
+
+template <class T, class Epilogue>
+memplan_status launchConvDepthwise(const char *what, const ConvGeometry &g,
+                                   const ConvShape &shape, const T *x,
+                                   const T *w, T *y, const Epilogue &epilogue,
+                                   cudaStream_t stream) {
+  const int64_t results = shape.f * g.imagePixels;
+  if (g.channels != 1 || results > INT32_MAX)
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: the depthwise kernel takes one input channel a group and "
+                "under 2^31 results an image, not %d and %" PRId64,
+                what, g.channels, results);
+  DepthwiseDecoding d;
+  d.byFilter = FastDiv(uint32_t(g.imagePixels));
+  d.byMultiplier = FastDiv(uint32_t(g.filters));
+  d.results = int32_t(results);
+  d.kernelZ = int32_t(shape.kernel[0]);
+  d.kernelY = int32_t(shape.kernel[1]);
+  d.kernelX = int32_t(shape.kernel[2]);
+  const dim3 grid(unsigned(ceilDiv(results, int64_t(kDepthwiseThreads))),
+                  unsigned(g.images < 65535 ? g.images : 65535));
+  return launch(what, convDepthwiseKernel<T, Epilogue>, grid,
+                dim3(kDepthwiseThreads), stream, g, d, x, w, y, epilogue);
+}
+
+template <class T, class Epilogue>
+memplan_status conv(const char *what, const ConvShape &shape, const T *x,
+                    const T *w, T *y, const Epilogue &epilogue,
+                    cudaStream_t stream, ConvKernel kernel = ConvKernel::Auto) {
+  ConvGeometry g;
+  MEMPLAN_TRY(makeConvGeometry(what, shape, g));
+  if (g.allPixels == 0 || shape.f == 0)
+    return MEMPLAN_OK;
+  const int64_t groups = shape.groups;
+  if (kernel == ConvKernel::Auto)
+    kernel = chooseConvKernel(g, groups);
+  switch (kernel) {
+  case ConvKernel::Depthwise:
+    return launchConvDepthwise(what, g, shape, x, w, y, epilogue, stream);
+  case ConvKernel::Gemm128x64:
+    return launchConvGemm<ConvTile128x64>(what, g, groups, x, w, y, epilogue,
+                                          stream);
+  case ConvKernel::Gemm64x64:
+    return launchConvGemm<ConvTile64x64>(what, g, groups, x, w, y, epilogue,
+                                         stream);
+  case ConvKernel::Gemm32x64:
+    return launchConvGemm<ConvTile32x64>(what, g, groups, x, w, y, epilogue,
+                                         stream);
+  case ConvKernel::Auto:
+  case ConvKernel::Gemm32x32:
+    break;
+  }
+  return launchConvGemm<ConvTile32x32>(what, g, groups, x, w, y, epilogue,
+                                       stream);
+}
+
+} // namespace memplan::rt
+
+#endif // MEMPLAN_RUNTIME_CONV_H

@@ -1,0 +1,61 @@
+//===- ConvDepthwise.h - convolution of single channels ---------*- C++ -*-===//
+//
+// With one input channel a group there is no matrix to multiply: each result is
+// a short sum, and memory sets the pace. One thread a result; neighbours in a
+// row are computed by neighbouring threads, so that loads and stores are
+// contiguous and overlapping patches meet in the cache.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_RUNTIME_CONVDEPTHWISE_H
+#define MEMPLAN_RUNTIME_CONVDEPTHWISE_H
+
+#include "memplan/Runtime/ConvShape.h"
+
+namespace memplan::rt {
+
+inline constexpr int kDepthwiseThreads = 128;
+
+/// What a result of one image is a result of: its filter and its position.
+struct DepthwiseDecoding {
+  FastDiv byFilter;     ///< Result to filter and position: output pixels.
+  FastDiv byMultiplier; ///< Filter to channel: filters of a group.
+  int32_t results;      ///< Of one image.
+  int32_t kernelZ, kernelY, kernelX;
+};
+
+template <class T, class Epilogue>
+__global__ void __launch_bounds__(kDepthwiseThreads)
+    convDepthwiseKernel(const ConvGeometry g, const DepthwiseDecoding d,
+                        const T *__restrict__ x, const T *__restrict__ w,
+                        T *__restrict__ y, const Epilogue epilogue) {
+  const int64_t result = int64_t(blockIdx.x) * kDepthwiseThreads + threadIdx.x;
+  if (result >= d.results)
+    return;
+  uint32_t pixel;
+  const uint32_t f = d.byFilter.divide(uint32_t(result), pixel);
+  const uint32_t channel = d.byMultiplier.quotient(f);
+  int32_t originZ, originY, originX;
+  g.inputOrigin(pixel, originZ, originY, originX);
+  for (int32_t n = int32_t(blockIdx.y); n < g.images; n += int32_t(gridDim.y)) {
+    const T *plane = x + n * g.xStrideN + channel * g.xStrideC;
+    const T *weight = w + int64_t(f) * g.depth;
+    AccumOf<T> sum = 0;
+    for (int32_t kz = 0; kz < d.kernelZ; ++kz)
+      for (int32_t ky = 0; ky < d.kernelY; ++ky)
+        for (int32_t kx = 0; kx < d.kernelX; ++kx, ++weight) {
+          const int32_t iz = originZ + kz * g.dilationZ;
+          const int32_t iy = originY + ky * g.dilationY;
+          const int32_t ix = originX + kx * g.dilationX;
+          if (g.isInside(iz, iy, ix))
+            sum += AccumOf<T>(plane[(int64_t(iz) * g.inY + iy) * g.inX + ix]) *
+                   AccumOf<T>(*weight);
+        }
+    y[n * g.yStrideN + f * g.yStrideF + pixel] =
+        epilogue(sum, n, int(f), int(pixel));
+  }
+}
+
+} // namespace memplan::rt
+
+#endif // MEMPLAN_RUNTIME_CONVDEPTHWISE_H

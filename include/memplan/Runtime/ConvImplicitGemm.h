@@ -1,0 +1,303 @@
+//===- ConvImplicitGemm.h - convolution as a matrix product -----*- C++ -*-===//
+//
+// y[f, (n, p)] = sum over k = (c, z, y, x) of w[f, k] * patch[k, (n, p)], where
+// the patch matrix is never made: its elements are gathered from x while a tile
+// is loaded. A block computes kFilters by kPixels of y; a thread a few rows by
+// a few columns of that, in registers. Two sets of shared tiles take turns, so
+// that the next is loaded while one is multiplied, with one barrier a step.
+//
+// Each result is summed over k in order, whatever the tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_RUNTIME_CONVIMPLICITGEMM_H
+#define MEMPLAN_RUNTIME_CONVIMPLICITGEMM_H
+
+#include "memplan/Runtime/ConvShape.h"
+
+namespace memplan::rt {
+
+/// How a block's part of y is cut.
+template <int Filters, int Pixels, int RowsPerThread, int ColumnsPerThread>
+struct ConvTile {
+  static constexpr int kThreads = 128;
+  static constexpr int kFilters = Filters, kPixels = Pixels;
+  static constexpr int kRows = RowsPerThread, kColumns = ColumnsPerThread;
+  /// Steps of k that are loaded at once.
+  static constexpr int kDepth = 16;
+  /// Columns of a thread come in runs of neighbours, for wide shared loads; the
+  /// runs lie apart, so that a warp's loads are contiguous.
+  static constexpr int kRun = kColumns < 4 ? kColumns : 4;
+  static constexpr int kRuns = kColumns / kRun;
+  static constexpr int kThreadColumns = kPixels / kColumns;
+  /// One vector more than needed: rows then start in different banks.
+  static constexpr int kFilterPitch = kFilters + 4;
+  /// Values of each kind that a thread brings from global memory a step.
+  static constexpr int kWeightVectors = kFilters * kDepth / 4 / kThreads;
+  static constexpr int kPatchValues = kPixels * kDepth / kThreads;
+
+  static_assert(kFilters / kRows * kThreadColumns == kThreads);
+  static_assert(kWeightVectors >= 1 && kFilters * kDepth % (4 * kThreads) == 0);
+  static_assert(kThreads % kPixels == 0 && kRows % 4 == 0);
+};
+
+/// Where step k of the sum takes its input: relative to a patch's origin, and
+/// to the first element of the group's channels.
+struct ConvStep {
+  int64_t offset;
+  int32_t z, y, x;
+};
+
+template <class T, class Tile>
+struct ConvShared {
+  using Accum = AccumOf<T>;
+  alignas(16) Accum weights[2][Tile::kDepth][Tile::kFilterPitch];
+  alignas(16) Accum patch[2][Tile::kDepth][Tile::kPixels];
+  ConvStep steps[2][Tile::kDepth];
+};
+
+/// One thread's view of the computation.
+template <class T, class Tile>
+class ConvThread {
+public:
+  using Accum = AccumOf<T>;
+  using Shared = ConvShared<T, Tile>;
+
+  __device__ ConvThread(const ConvGeometry &g, Shared &shared, const T *x,
+                        const T *w, bool vectorWeights)
+      : g(g), shared(shared), vectorWeights(vectorWeights) {
+    const int thread = int(threadIdx.x);
+    const int group = int(blockIdx.z);
+    firstFilter = int(blockIdx.y) * Tile::kFilters;
+    weightRows = w + int64_t(group) * g.filters * g.depth;
+
+    // The output position whose patch this thread gathers, always the same.
+    const int64_t pixel =
+        int64_t(blockIdx.x) * Tile::kPixels + thread % Tile::kPixels;
+    originZ = kOutside;
+    patchOrigin = x;
+    if (pixel < g.allPixels) {
+      uint32_t inImage;
+      const uint32_t image = g.byImage.divide(uint32_t(pixel), inImage);
+      g.inputOrigin(inImage, originZ, originY, originX);
+      patchOffset = image * g.xStrideN +
+                    int64_t(group) * g.channels * g.xStrideC +
+                    (int64_t(originZ) * g.inY + originY) * g.inX + originX;
+    }
+  }
+
+  /// Works out the steps of the k-th tile, one a thread.
+  __device__ __forceinline__ void decodeSteps(int tile) {
+    const int i = int(threadIdx.x);
+    if (i >= Tile::kDepth)
+      return;
+    const int k = tile * Tile::kDepth + i;
+    ConvStep step = {0, kOutside, 0, 0};
+    if (k < g.depth) {
+      uint32_t inChannel, inPlane, column;
+      const uint32_t channel = g.byKernel.divide(uint32_t(k), inChannel);
+      step.z = int32_t(g.byKernelPlane.divide(inChannel, inPlane));
+      step.y = int32_t(g.byKernelRow.divide(inPlane, column));
+      step.z *= g.dilationZ;
+      step.y *= g.dilationY;
+      step.x = int32_t(column) * g.dilationX;
+      step.offset = channel * g.xStrideC +
+                    (int64_t(step.z) * g.inY + step.y) * g.inX + step.x;
+    }
+    shared.steps[tile & 1][i] = step;
+  }
+
+  /// Brings the k-th tile from global memory into registers.
+  __device__ __forceinline__ void fetch(int tile) {
+    const int thread = int(threadIdx.x);
+    MEMPLAN_UNROLL
+    for (int i = 0; i < Tile::kPatchValues; ++i) {
+      const ConvStep &step =
+          shared.steps[tile & 1][thread / Tile::kPixels +
+                                 i * (Tile::kThreads / Tile::kPixels)];
+      patchValues[i] = T(0.0f);
+      if (g.isInside(originZ + step.z, originY + step.y, originX + step.x))
+        patchValues[i] = patchOrigin[patchOffset + step.offset];
+    }
+    const int k = tile * Tile::kDepth + weightColumn();
+    MEMPLAN_UNROLL
+    for (int i = 0; i < Tile::kWeightVectors; ++i) {
+      const int filter = firstFilter + weightRow(i);
+      const T *row = weightRows + int64_t(filter) * g.depth + k;
+      const bool exists = filter < g.filters;
+      if (vectorWeights && exists && k < g.depth) {
+        weightValues[i] = loadVec<4>(row);
+        continue;
+      }
+      MEMPLAN_UNROLL
+      for (int j = 0; j < 4; ++j)
+        weightValues[i][j] = exists && k + j < g.depth ? row[j] : T(0.0f);
+    }
+  }
+
+  /// Puts what was fetched into the k-th tile's shared memory.
+  __device__ __forceinline__ void stash(int tile) {
+    const int thread = int(threadIdx.x);
+    MEMPLAN_UNROLL
+    for (int i = 0; i < Tile::kPatchValues; ++i)
+      shared.patch[tile & 1][thread / Tile::kPixels +
+                             i * (Tile::kThreads / Tile::kPixels)]
+                  [thread % Tile::kPixels] = Accum(patchValues[i]);
+    MEMPLAN_UNROLL
+    for (int i = 0; i < Tile::kWeightVectors; ++i) {
+      MEMPLAN_UNROLL
+      for (int j = 0; j < 4; ++j)
+        shared.weights[tile & 1][weightColumn() + j][weightRow(i)] =
+            Accum(weightValues[i][j]);
+    }
+  }
+
+  /// Adds the product of the k-th tile.
+  __device__ __forceinline__ void multiply(int tile) {
+    // A CPU has registers for half of the sums at a time.
+#ifdef __CUDACC__
+    constexpr int kRowsAtOnce = Tile::kRows;
+#else
+    constexpr int kRowsAtOnce = 4;
+#endif
+    const Accum(*weights)[Tile::kFilterPitch] = shared.weights[tile & 1];
+    const Accum(*patch)[Tile::kPixels] = shared.patch[tile & 1];
+    MEMPLAN_UNROLL
+    for (int first = 0; first < Tile::kRows; first += kRowsAtOnce) {
+#ifdef __CUDACC__
+      MEMPLAN_UNROLL
+#endif
+      for (int k = 0; k < Tile::kDepth; ++k) {
+        Accum column[kRowsAtOnce], row[Tile::kColumns];
+        MEMPLAN_UNROLL
+        for (int i = 0; i < kRowsAtOnce; i += 4) {
+          const auto four = loadVec<4>(&weights[k][firstRow() + first + i]);
+          MEMPLAN_UNROLL
+          for (int j = 0; j < 4; ++j)
+            column[i + j] = four[j];
+        }
+        MEMPLAN_UNROLL
+        for (int run = 0; run < Tile::kRuns; ++run) {
+          const auto some = loadVec<Tile::kRun>(&patch[k][firstColumn(run)]);
+          MEMPLAN_UNROLL
+          for (int j = 0; j < Tile::kRun; ++j)
+            row[run * Tile::kRun + j] = some[j];
+        }
+        MEMPLAN_UNROLL
+        for (int i = 0; i < kRowsAtOnce; ++i) {
+          MEMPLAN_UNROLL
+          for (int j = 0; j < Tile::kColumns; ++j)
+            sums[first + i][j] += column[i] * row[j];
+        }
+      }
+    }
+  }
+
+  /// Passes the sums through the epilogue, and out.
+  template <class Epilogue>
+  __device__ __forceinline__ void store(T *y, const Epilogue &epilogue,
+                                        bool vectorResults) {
+    MEMPLAN_UNROLL
+    for (int run = 0; run < Tile::kRuns; ++run) {
+      const int64_t pixel =
+          int64_t(blockIdx.x) * Tile::kPixels + firstColumn(run);
+      uint32_t image[Tile::kRun], inImage[Tile::kRun];
+      MEMPLAN_UNROLL
+      for (int j = 0; j < Tile::kRun; ++j)
+        image[j] = g.byImage.divide(uint32_t(pixel + j), inImage[j]);
+      MEMPLAN_UNROLL
+      for (int i = 0; i < Tile::kRows; ++i) {
+        const int filter = firstFilter + firstRow() + i;
+        if (filter >= g.filters)
+          continue;
+        const int f = int(blockIdx.z) * g.filters + filter;
+        Vec<T, Tile::kRun> results = {};
+        MEMPLAN_UNROLL
+        for (int j = 0; j < Tile::kRun; ++j)
+          if (pixel + j < g.allPixels)
+            results[j] = epilogue(sums[i][run * Tile::kRun + j], int(image[j]),
+                                  f, int(inImage[j]));
+        if (vectorResults) {
+          if (pixel < g.allPixels)
+            storeVec(&y[image[0] * g.yStrideN + f * g.yStrideF + inImage[0]],
+                     results);
+          continue;
+        }
+        MEMPLAN_UNROLL
+        for (int j = 0; j < Tile::kRun; ++j)
+          if (pixel + j < g.allPixels)
+            y[image[j] * g.yStrideN + f * g.yStrideF + inImage[j]] = results[j];
+      }
+    }
+  }
+
+private:
+  // Four neighbours in k a thread; a row's are loaded by adjacent threads.
+  __device__ __forceinline__ int weightColumn() const {
+    return int(threadIdx.x) % (Tile::kDepth / 4) * 4;
+  }
+  __device__ __forceinline__ int weightRow(int i) const {
+    return int(threadIdx.x) / (Tile::kDepth / 4) +
+           i * (Tile::kThreads / (Tile::kDepth / 4));
+  }
+  __device__ __forceinline__ int firstRow() const {
+    return int(threadIdx.x) / Tile::kThreadColumns * Tile::kRows;
+  }
+  __device__ __forceinline__ int firstColumn(int run) const {
+    return int(threadIdx.x) % Tile::kThreadColumns * Tile::kRun +
+           run * (Tile::kPixels / Tile::kRuns);
+  }
+
+  const ConvGeometry &g;
+  Shared &shared;
+  const bool vectorWeights;
+  int firstFilter;
+  const T *weightRows, *patchOrigin;
+  int64_t patchOffset = 0;
+  int32_t originZ, originY = 0, originX = 0;
+  T patchValues[Tile::kPatchValues];
+  Vec<T, 4> weightValues[Tile::kWeightVectors];
+  Accum sums[Tile::kRows][Tile::kColumns] = {};
+};
+
+/// Which wide accesses the operands' alignment allows.
+struct ConvVectors {
+  bool weights, results;
+};
+
+template <class T, class Epilogue, class Tile>
+__global__ void __launch_bounds__(Tile::kThreads)
+    convImplicitGemmKernel(const ConvGeometry g, const T *__restrict__ x,
+                           const T *__restrict__ w, T *__restrict__ y,
+                           const Epilogue epilogue, const ConvVectors vectors) {
+  __shared__ ConvShared<T, Tile> shared;
+  ConvThread<T, Tile> thread(g, shared, x, w, vectors.weights);
+  const int tiles = ceilDiv(g.depth, Tile::kDepth);
+  if (tiles > 0) {
+    thread.decodeSteps(0);
+    thread.decodeSteps(1);
+    __syncthreads();
+    thread.fetch(0);
+    thread.stash(0);
+    __syncthreads();
+  }
+  // At the top of a step, its tile and the next one's steps are in shared
+  // memory; the other tile and the other steps were last read before the
+  // barrier that ended the step before, and may be overwritten.
+  for (int tile = 0; tile < tiles; ++tile) {
+    const bool more = tile + 1 < tiles;
+    if (more)
+      thread.fetch(tile + 1);
+    thread.decodeSteps(tile + 2);
+    thread.multiply(tile);
+    if (more) {
+      thread.stash(tile + 1);
+      __syncthreads();
+    }
+  }
+  thread.store(y, epilogue, vectors.results);
+}
+
+} // namespace memplan::rt
+
+#endif // MEMPLAN_RUNTIME_CONVIMPLICITGEMM_H
