@@ -28,6 +28,8 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
   pm.addPass(createResultsToArguments());
   addCleanup(pm);
+  // Folds the copies of a buffer onto itself that CSE has made visible.
+  pm.addPass(createCanonicalizerPass());
 }
 
 void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
