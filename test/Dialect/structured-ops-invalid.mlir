@@ -1,0 +1,249 @@
+// RUN: memplan-opt %s --split-input-file --verify-diagnostics
+
+func.func @conv_extent(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %i: tensor<1x4x8x8xf32>) {
+  // (8 + 1 + 0 - 3) / 1 + 1 = 7
+  // expected-error @below {{output has extent 8 in spatial dim 0, expected 7}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [1, 1] pads_end = [0, 1] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_groups(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %i: tensor<1x4x8x8xf32>) {
+  // expected-error @below {{with 2 groups: input has 3 channels}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_strides(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %i: tensor<1x4x8x8xf32>) {
+  // expected-error @below {{strides has entry 0, the least is 1}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 0] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_pads(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %i: tensor<1x4x8x8xf32>) {
+  // expected-error @below {{pads_begin has 1 entries, expected 2}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0] pads_end = [0, 0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @mixed(%x: memref<1x3x8xf32>, %w: tensor<4x3x1xf32>, %i: tensor<1x4x8xf32>) {
+  // expected-error @below {{mixes tensors and memrefs among its operands}}
+  %r = memplan.conv ins(%x, %w : memref<1x3x8xf32>, tensor<4x3x1xf32>) outs(%i : tensor<1x4x8xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @no_result(%x: tensor<1x3x8xf32>, %w: tensor<4x3x1xf32>, %i: tensor<1x4x8xf32>) {
+  // expected-error @below {{on tensors has one result}}
+  memplan.conv ins(%x, %w : tensor<1x3x8xf32>, tensor<4x3x1xf32>) outs(%i : tensor<1x4x8xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       }
+  return
+}
+
+// -----
+
+func.func @extra_map(%x: tensor<1x3x8xf32>, %w: tensor<4x3x1xf32>, %b: tensor<3xf32>, %i: tensor<1x4x8xf32>) {
+  // expected-error @below {{extra 0 has extent 3 in dim 0, expected 4}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8xf32>, tensor<4x3x1xf32>) extras(%b : tensor<3xf32>) outs(%i : tensor<1x4x8xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1
+         extra_maps = [affine_map<(n, f, w) -> (f)>] {
+       ^bb0(%acc: f32, %e: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @extra_map_twice(%x: tensor<1x4x4xf32>, %w: tensor<4x4x1xf32>, %b: tensor<4x4xf32>, %i: tensor<1x4x4xf32>) {
+  // expected-error @below {{extra map 0 must map the 3 output dims to the extra's 2 indices, each a dim used once or 0}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x4xf32>, tensor<4x4x1xf32>) extras(%b : tensor<4x4xf32>) outs(%i : tensor<1x4x4xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1
+         extra_maps = [affine_map<(n, f, w) -> (f, f)>] {
+       ^bb0(%acc: f32, %e: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @epilogue(%x: tensor<1x3x8xf32>, %w: tensor<4x3x1xf32>, %i: tensor<1x4x8xf32>) {
+  // expected-error @below {{epilogue takes 2 arguments, expected 1}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8xf32>, tensor<4x3x1xf32>) outs(%i : tensor<1x4x8xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32, %e: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @epilogue_type(%x: tensor<1x3x8xf32>, %w: tensor<4x3x1xf32>, %i: tensor<1x4x8xf32>) {
+  // expected-error @below {{epilogue yields 'i32', expected 'f32'}}
+  %r = memplan.conv ins(%x, %w : tensor<1x3x8xf32>, tensor<4x3x1xf32>) outs(%i : tensor<1x4x8xf32>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: f32):
+         %0 = arith.fptosi %acc : f32 to i32
+         memplan.yield %0 : i32
+       } -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_map(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %i: tensor<4x4xf32>) {
+  // expected-error @below {{lhs map affine_map<(d0, d1, d2) -> (d0, d1)> does not fit}}
+  %r = memplan.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%i : tensor<4x4xf32>)
+         indexing_maps = [affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+         extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_extent(%a: tensor<4x8xf32>, %b: tensor<9x4xf32>, %i: tensor<4x4xf32>) {
+  // expected-error @below {{loop 2 has extents 8 and 9}}
+  %r = memplan.matmul ins(%a, %b : tensor<4x8xf32>, tensor<9x4xf32>) outs(%i : tensor<4x4xf32>)
+         indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+         extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_extent(%x: tensor<8xf32>, %i: tensor<5xf32>) {
+  // ceil((8 - 2) / 2) + 1 = 4
+  // expected-error @below {{output has extent 5 in dim 0, at most 4 windows fit}}
+  %r = memplan.reduce_window <max> ins(%x : tensor<8xf32>) outs(%i : tensor<5xf32>)
+         window = [2] strides = [2] dilations = [1] pads_begin = [0] pads_end = [0] extra_maps = []
+       map {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } epilogue {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @rowwise_dims(%x: tensor<4x8xf32>, %i: tensor<4x8xf32>) {
+  // expected-error @below {{row_dims has 2, expected distinct loops below 2}}
+  %r = memplan.rowwise ins(%x : tensor<4x8xf32>) outs(%i : tensor<4x8xf32>)
+         row_dims = [2] combiners = []
+         indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]
+       finish {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } stages -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @rowwise_output(%x: tensor<4x8xf32>, %i: tensor<8xf32>) {
+  // expected-error @below {{must be the identity or drop exactly row_dims}}
+  %r = memplan.rowwise ins(%x : tensor<4x8xf32>) outs(%i : tensor<8xf32>)
+         row_dims = [1] combiners = [#memplan.combiner<sum>]
+         indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>]
+       finish {
+       ^bb0(%e: f32, %s: f32):
+         memplan.yield %s : f32
+       } stages {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @rowwise_finish(%x: tensor<4x8xf32>, %i: tensor<4xf32>) {
+  // expected-error @below {{finish of a reduction uses input 0, which depends on row dim 1}}
+  %r = memplan.rowwise ins(%x : tensor<4x8xf32>) outs(%i : tensor<4xf32>)
+         row_dims = [1] combiners = [#memplan.combiner<sum>]
+         indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
+       finish {
+       ^bb0(%e: f32, %s: f32):
+         %0 = arith.addf %e, %s : f32
+         memplan.yield %0 : f32
+       } stages {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @rowwise_stages(%x: tensor<4x8xf32>, %i: tensor<4x8xf32>) {
+  // expected-error @below {{has 0 stages but 1 combiners}}
+  %r = memplan.rowwise ins(%x : tensor<4x8xf32>) outs(%i : tensor<4x8xf32>)
+         row_dims = [1] combiners = [#memplan.combiner<sum>]
+         indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>]
+       finish {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } stages -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{weight range of -1 bytes at 0 is not a range of a file}}
+memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 0, bytes = -1>}
+
+// -----
+
+func.func @slot() {
+  // expected-error @below {{slot has lifetime [3, 2), expected 0 <= lower <= upper}}
+  %0 = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 3, upper = 2>} : memref<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{arena alignment 3 is not a power of two}}
+func.func @arena() attributes {memplan.arenas = [#memplan.arena<bytes = 0, lower_bound = 0, no_reuse = 0, optimal = true, alignment = 3>]} {
+  return
+}
