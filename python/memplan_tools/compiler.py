@@ -25,7 +25,7 @@ def tool(name: str = "memplan-opt") -> Path:
 def identifier(name: str) -> str:
     """The C identifier that emitted functions begin with, for files called `name`."""
     ident = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return f"_{ident}" if not ident or ident[0].isdigit() else ident
+    return f"model_{ident}" if not ident or ident[0].isdigit() else ident
 
 
 def run(*arguments, check: bool = True, **options) -> subprocess.CompletedProcess:

@@ -49,37 +49,53 @@ def _fingerprint(paths, words) -> str:
     return digest.hexdigest()
 
 
-def build_library(prefix, folder, checked: bool = False, flags: tuple[str, ...] = ("-O2",)) -> Path:
+def _compiler_command(checked: bool, flags: tuple[str, ...]) -> list[str]:
+    compiler = os.environ.get("CXX", "g++")
+    command = [compiler, "-std=c++17", *flags, "-Wall", "-Wextra", "-Werror", "-fPIC", "-pthread",
+               *(["-DMEMPLAN_CHECKED"] if checked else [])]
+    if "clang" not in compiler:
+        # Models of one process share no state: without this, static locals of inline functions would be merged.
+        command.append("-fno-gnu-unique")
+    return command
+
+
+def _call(command: list[str], what: str):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise HostError(f"{what}:\n{done.stderr[:4000]}")
+
+
+def precompile_runtime(folder, checked: bool = False, flags: tuple[str, ...] = ("-O2",)) -> None:
+    """Precompiles the runtime's headers into `folder` for build_library(precompiled=folder): many small models
+    then compile several times as fast."""
+    header = Path(folder) / "memplan_runtime.h"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text('#include "memplan/Runtime/Runtime.h"\n')
+    _call([*_compiler_command(checked, flags), f"-I{RUNTIME_INCLUDE}", "-x", "c++-header", str(header), "-o",
+           f"{header}.gch"], "the host compiler refused the runtime's headers")
+
+
+def build_library(prefix, folder, checked: bool = False, flags: tuple[str, ...] = ("-O2",), precompiled=None) -> Path:
     """Compiles prefix.cu to a shared library in `folder`, unless it's there and nothing it depends on has changed."""
     prefix, folder = Path(prefix), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"lib{prefix.name}{'_checked' if checked else ''}.so"
     stamp = library.with_suffix(".stamp")
-    compiler = os.environ.get("CXX", "g++")
-    command = [compiler, "-std=c++17", *flags, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread",
-               # Models of one process share no state: without this, static locals of inline functions would be merged.
-               "-fno-gnu-unique", "-Wl,-Bsymbolic",
-               *(["-DMEMPLAN_CHECKED"] if checked else []), f"-I{RUNTIME_INCLUDE}", f"-I{prefix.parent}"]
-    if compiler != "g++" and "clang" in compiler:
-        command.remove("-fno-gnu-unique")
+    command = _compiler_command(checked, flags)
     sources = [prefix.with_name(prefix.name + ".cu"), SHIM]
     headers = sorted((RUNTIME_INCLUDE / "memplan/Runtime").rglob("*.h")) + [prefix.with_name(prefix.name + ".h")]
     mark = _fingerprint(sources + headers, command)
     if library.exists() and stamp.exists() and stamp.read_text() == mark:
         return library
-    if shutil.which("ccache"):
-        command.insert(0, "ccache")
     objects = []
     for source in sources:  # one by one, since ccache keeps only single compilations
-        objects.append(library.with_name(f"{library.stem}.{source.stem}.o"))
-        done = subprocess.run([*(w for w in command if w != "-shared" and not w.startswith("-Wl,")), "-c", "-x", "c++",
-                               str(source), "-o", str(objects[-1])], capture_output=True, text=True)
-        if done.returncode:
-            raise HostError(f"the host compiler refused {source}:\n{done.stderr[:4000]}")
-    link = [w for w in command if w != "ccache"] + [*map(str, objects), "-o", str(library)]
-    done = subprocess.run(link, capture_output=True, text=True)
-    if done.returncode:
-        raise HostError(f"linking {library} failed:\n{done.stderr[:4000]}")
+        # The library's whole name, for a model's name may have dots.
+        objects.append(folder / f"{library.name}.{source.suffix[1:]}.o")
+        early = ["-include", str(Path(precompiled) / "memplan_runtime.h")] if precompiled and source != SHIM else []
+        cache = ["ccache"] if shutil.which("ccache") and not early else []
+        _call([*cache, *command, *early, f"-I{RUNTIME_INCLUDE}", f"-I{prefix.parent}", "-c", "-x", "c++", str(source),
+               "-o", str(objects[-1])], f"the host compiler refused {source}")
+    _call([*command, "-shared", "-Wl,-Bsymbolic", *map(str, objects), "-o", str(library)], f"linking {library} failed")
     stamp.write_text(mark)
     return library
 
@@ -87,10 +103,12 @@ def build_library(prefix, folder, checked: bool = False, flags: tuple[str, ...] 
 class HostModel:
     """A loaded model; `arena` and `weights` live in one block that the library allocates."""
 
-    def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",)):
+    def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",),
+                 precompiled=None):
         prefix = Path(prefix)
         self.name = identifier(prefix.name)
-        self.library = ctypes.CDLL(str(build_library(prefix, folder or prefix.parent, checked, flags)),
+        self.library = ctypes.CDLL(str(build_library(prefix, folder or prefix.parent, checked, flags,
+                                                 precompiled)),
                                    mode=os.RTLD_LOCAL | os.RTLD_NOW)
         self._handle = ctypes.c_void_p()
         self._declare()

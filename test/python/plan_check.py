@@ -1,0 +1,44 @@
+"""Checks a plan as --emit=plan and --emit=csv print it, sharing nothing with the compiler: a sweep over time."""
+
+import csv
+import io
+
+
+def check_plan(plan: dict, alignment: int = 256) -> None:
+    buffers = plan["buffers"]
+    for b in buffers:
+        assert b["bytes"] >= 0 and b["offset"] >= 0 and b["lower"] < b["upper"], b
+        assert b["offset"] % alignment == 0, f"not aligned: {b}"
+        assert b["offset"] + b["bytes"] <= plan["arena_bytes"], f"outside the arena: {b}"
+    events = sorted([(b["lower"], 1, i) for i, b in enumerate(buffers)] +
+                    [(b["upper"], 0, i) for i, b in enumerate(buffers)])  # half-open: ends come first
+    live: set[int] = set()
+    peak = 0
+    for _, starts, i in events:
+        if not starts:
+            live.remove(i)
+            continue
+        mine = buffers[i]
+        for other in (buffers[j] for j in live):
+            # A buffer overwritten in place shares its bytes on purpose, but then its life ends where the next begins.
+            apart = (mine["offset"] + mine["bytes"] <= other["offset"] or
+                     other["offset"] + other["bytes"] <= mine["offset"])
+            assert apart or not mine["bytes"] or not other["bytes"], f"overlap: {mine} and {other}"
+        live.add(i)
+        peak = max(peak, sum(buffers[j]["bytes"] for j in live))
+    assert peak <= plan["arena_bytes"]
+    assert plan["lower_bound_bytes"] <= plan["arena_bytes"] <= max(plan["no_reuse_bytes"], plan["arena_bytes"])
+    # The bound may count alignment, so it is at least the plain sum at the fullest moment.
+    assert peak <= plan["lower_bound_bytes"]
+    if plan["optimal"]:
+        assert plan["lower_bound_bytes"] == plan["arena_bytes"]
+    assert sum(b["bytes"] for b in buffers) <= plan["no_reuse_bytes"]
+
+
+def check_csv(text: str, plan: dict) -> None:
+    """The CSV says the same as the JSON."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert text.splitlines()[0] == "id,lower,upper,size,offset"
+    got = sorted((int(r["lower"]), int(r["upper"]), int(r["size"]), int(r["offset"])) for r in rows)
+    want = sorted((b["lower"], b["upper"], b["bytes"], b["offset"]) for b in plan["buffers"])
+    assert got == want
