@@ -173,6 +173,25 @@ def MaterializeArena : Pass<"memplan-materialize-arena", "::mlir::ModuleOp"> {
                            "::mlir::memref::MemRefDialect"];
 }
 
+def VerifyArena : Pass<"memplan-verify-arena", "::mlir::ModuleOp"> {
+  let summary = "Check an arena plan against the IR, independently of the planner";
+  let description = [{
+    After `memplan-plan-arena` or `memplan-materialize-arena`; changes nothing.
+    Re-derives aliases and lifetimes by another method than the planner's and
+    fails, with errors that name the buffers and their locations, if two buffers
+    that are in use at one time share a byte, if an offset is misaligned or out
+    of the arena, if a claimed lifetime does not cover the real one, or if the
+    arena's size, bound or proof does not follow from the slots.
+
+    ```mlir
+    %a = memref.view %arena[%c0][] {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2>} ...
+    %b = memref.view %arena[%c0][] {memplan.slot = #memplan.slot<offset = 0, lower = 1, upper = 3>} ...
+    memref.copy %x, %a
+    memref.copy %a, %b // error: %b overlaps %a
+    ```
+  }];
+}
+
 def PrintLiveness : Pass<"memplan-print-liveness", "::mlir::ModuleOp"> {
   let summary = "Print each buffer's size, lifetime and number of aliases";
   let description = [{
