@@ -1,0 +1,228 @@
+//===- ConvTest.cpp - convolutions against plain loops --------------------===//
+
+#include "memplan/Runtime/Conv.h"
+#include "memplan/Runtime/Gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+using namespace memplan::rt;
+
+namespace {
+
+/// Adds a bias, and an operand with y's extents, densely laid out.
+struct Epilogue {
+  const float *bias, *added;
+  int filters, pixels;
+  __device__ float operator()(float sum, int n, int f, int p) const {
+    return applyRelu(sum + bias[f]) +
+           added[(int64_t(n) * filters + f) * pixels + p];
+  }
+};
+
+constexpr ConvKernel kGemmKernels[] = {
+    ConvKernel::Auto, ConvKernel::Gemm128x64, ConvKernel::Gemm64x64,
+    ConvKernel::Gemm32x64, ConvKernel::Gemm32x32};
+
+class Conv : public testing::Test {
+protected:
+  std::mt19937 random{20240611};
+
+  int64_t upTo(int64_t most) { return int64_t(random() % uint64_t(most)); }
+
+  /// Small integers, so that sums are exact in any order.
+  std::vector<float> numbers(int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float &v : values)
+      v = float(int(random() % 7) - 3);
+    return values;
+  }
+
+  static void setDense(ConvShape &s) {
+    s.xStrideC = s.in[0] * s.in[1] * s.in[2];
+    s.xStrideN = s.xStrideC * s.c;
+    s.yStrideF = s.out[0] * s.out[1] * s.out[2];
+    s.yStrideN = s.yStrideF * s.f;
+  }
+
+  static ConvShape shape2D(int64_t n, int64_t c, int64_t f, int64_t groups,
+                           int64_t size, int64_t kernel, int64_t stride,
+                           int64_t pad) {
+    ConvShape s;
+    s.n = n, s.c = c, s.f = f, s.groups = groups;
+    for (int d : {1, 2}) {
+      s.in[d] = size, s.kernel[d] = kernel, s.stride[d] = stride;
+      s.padBegin[d] = pad;
+      s.out[d] = (size + 2 * pad - kernel) / stride + 1;
+    }
+    setDense(s);
+    return s;
+  }
+
+  /// Runs with each kernel that can, and compares every element of y's memory.
+  void check(const ConvShape &s) {
+    SCOPED_TRACE(testing::Message()
+                 << "n " << s.n << " c " << s.c << " f " << s.f << " groups "
+                 << s.groups << " in " << s.in[0] << "x" << s.in[1] << "x"
+                 << s.in[2] << " kernel " << s.kernel[0] << "x" << s.kernel[1]
+                 << "x" << s.kernel[2] << " out " << s.out[0] << "x" << s.out[1]
+                 << "x" << s.out[2]);
+    const int64_t cPerGroup = s.c / s.groups, fPerGroup = s.f / s.groups;
+    const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
+    const int64_t pixels = s.out[0] * s.out[1] * s.out[2];
+    std::vector<float> x = numbers(s.n * s.xStrideN + s.c * s.xStrideC + 1);
+    std::vector<float> w = numbers(s.f * cPerGroup * taps + 1);
+    std::vector<float> y = numbers(s.n * s.yStrideN + s.f * s.yStrideF + 4);
+    std::vector<float> bias = numbers(s.f + 1);
+    std::vector<float> added = numbers(s.n * s.f * pixels + 1);
+
+    std::vector<float> expected = y; // what isn't a result stays
+    for (int64_t n = 0; n < s.n; ++n)
+      for (int64_t f = 0; f < s.f; ++f)
+        for (int64_t oz = 0, p = 0; oz < s.out[0]; ++oz)
+          for (int64_t oy = 0; oy < s.out[1]; ++oy)
+            for (int64_t ox = 0; ox < s.out[2]; ++ox, ++p) {
+              float sum = 0;
+              for (int64_t c = 0; c < cPerGroup; ++c)
+                for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
+                  for (int64_t ky = 0; ky < s.kernel[1]; ++ky)
+                    for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+                      const int64_t iz =
+                          oz * s.stride[0] + kz * s.dilation[0] - s.padBegin[0];
+                      const int64_t iy =
+                          oy * s.stride[1] + ky * s.dilation[1] - s.padBegin[1];
+                      const int64_t ix =
+                          ox * s.stride[2] + kx * s.dilation[2] - s.padBegin[2];
+                      if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1] ||
+                          ix < 0 || ix >= s.in[2])
+                        continue;
+                      const int64_t channel = f / fPerGroup * cPerGroup + c;
+                      sum +=
+                          x[size_t(n * s.xStrideN + channel * s.xStrideC +
+                                   (iz * s.in[1] + iy) * s.in[2] + ix)] *
+                          w[size_t((((f * cPerGroup + c) * s.kernel[0] + kz) *
+                                        s.kernel[1] +
+                                    ky) *
+                                       s.kernel[2] +
+                                   kx)];
+                    }
+              sum += bias[size_t(f)];
+              expected[size_t(n * s.yStrideN + f * s.yStrideF + p)] =
+                  (sum > 0 ? sum : 0) +
+                  added[size_t((n * s.f + f) * pixels + p)];
+            }
+
+    const Epilogue epilogue{bias.data(), added.data(), int(s.f), int(pixels)};
+    auto run = [&](ConvKernel kernel) {
+      std::vector<float> result = y;
+      ASSERT_EQ(conv("c", s, x.data(), w.data(), result.data(), epilogue,
+                     nullptr, kernel),
+                MEMPLAN_OK)
+          << memplan_last_error();
+      for (size_t i = 0; i < expected.size(); ++i)
+        ASSERT_EQ(result[i], expected[i])
+            << "at " << i << " with kernel " << int(kernel);
+    };
+    for (ConvKernel kernel : kGemmKernels)
+      run(kernel);
+    if (cPerGroup == 1)
+      run(ConvKernel::Depthwise);
+  }
+};
+
+TEST_F(Conv, LayersOfKnownNetworks) {
+  check(shape2D(2, 1, 20, 1, 28, 5, 1, 0));   // the first CNN of tutorials
+  check(shape2D(1, 3, 64, 1, 33, 7, 2, 3));   // the stem of ResNet
+  check(shape2D(1, 70, 130, 1, 14, 1, 1, 0)); // pointwise
+  check(shape2D(1, 40, 40, 1, 14, 3, 1, 1));
+  check(shape2D(3, 48, 48, 48, 15, 3, 2, 1)); // depthwise
+  check(shape2D(1, 12, 36, 12, 9, 3, 1, 1));  // with a channel multiplier of 3
+  check(shape2D(2, 24, 60, 4, 8, 1, 1, 0));   // grouped pointwise
+  check(shape2D(1, 8, 160, 8, 6, 3, 1, 1));   // one channel, many filters
+}
+
+TEST_F(Conv, RandomGeometries) {
+  for (int i = 0; i < 150; ++i) {
+    ConvShape s;
+    s.groups = upTo(3) ? 1 : 1 + upTo(4);
+    s.n = 1 + upTo(3);
+    s.c = s.groups * (1 + upTo(6));
+    s.f = s.groups * (1 + upTo(upTo(4) ? 10 : 80));
+    const int rank = 1 + int(upTo(3));
+    for (int d = 3 - rank; d < 3; ++d) {
+      s.kernel[d] = 1 + upTo(4);
+      s.stride[d] = 1 + upTo(3);
+      s.dilation[d] = 1 + upTo(3);
+      s.padBegin[d] = upTo(4) - (upTo(5) ? 0 : 2); // negative ones too
+      const int64_t padEnd = upTo(4);
+      const int64_t extent = (s.kernel[d] - 1) * s.dilation[d] + 1;
+      s.in[d] = extent + 1 + upTo(rank == 3 ? 4 : 12);
+      s.out[d] = (s.in[d] + s.padBegin[d] + padEnd - extent) / s.stride[d] + 1;
+      if (s.in[d] + s.padBegin[d] + padEnd < extent)
+        s.out[d] = 1;
+    }
+    setDense(s);
+    check(s);
+  }
+}
+
+TEST_F(Conv, ViewsIntoLargerTensors) {
+  for (int i = 0; i < 30; ++i) {
+    ConvShape s = shape2D(1 + upTo(3), 4, 9, 1, 4 + upTo(9), 3, 1, 1);
+    // A slice of the channels of a tensor, as a concatenation's parts are.
+    s.xStrideN = (s.c + upTo(4)) * s.xStrideC + upTo(2);
+    s.yStrideN = (s.f + upTo(4)) * s.yStrideF + upTo(2);
+    if (upTo(2)) // each channel a part of something larger
+      s.xStrideC += 5, s.xStrideN = s.c * s.xStrideC;
+    if (upTo(2))
+      s.yStrideF += 3, s.yStrideN = s.f * s.yStrideF + 1;
+    check(s);
+  }
+}
+
+TEST_F(Conv, NothingToSumAndNothingToDo) {
+  ConvShape none = shape2D(2, 0, 5, 1, 6, 3, 1, 1);
+  check(none); // no channels: the epilogue of 0
+  const int64_t before = hostCounters().launches;
+  for (ConvShape s :
+       {shape2D(0, 3, 5, 1, 6, 3, 1, 1), shape2D(2, 3, 0, 1, 6, 3, 1, 1),
+        shape2D(2, 3, 5, 1, 1, 2, 1, 0)}) // no output position
+    EXPECT_EQ(conv("c", s, static_cast<const float *>(nullptr),
+                   static_cast<const float *>(nullptr),
+                   static_cast<float *>(nullptr), Epilogue{}, nullptr),
+              MEMPLAN_OK);
+  EXPECT_EQ(hostCounters().launches, before);
+}
+
+TEST_F(Conv, GeometriesThatCantBeAreRefused) {
+  auto refused = [](ConvShape s, const char *text,
+                    ConvKernel kernel = ConvKernel::Auto) {
+    EXPECT_EQ(conv("node3", s, static_cast<const float *>(nullptr),
+                   static_cast<const float *>(nullptr),
+                   static_cast<float *>(nullptr), Epilogue{}, nullptr, kernel),
+              MEMPLAN_ERROR_ARGUMENT);
+    EXPECT_NE(std::strstr(memplan_last_error(), "node3"), nullptr);
+    EXPECT_NE(std::strstr(memplan_last_error(), text), nullptr)
+        << memplan_last_error();
+  };
+  const ConvShape good = shape2D(1, 4, 6, 2, 8, 3, 1, 1);
+  ConvShape s = good;
+  s.groups = 4; // doesn't divide 6
+  refused(s, "groups");
+  s = good, s.groups = 0;
+  refused(s, "groups");
+  s = good, s.stride[1] = 0;
+  refused(s, "out of range");
+  s = good, s.kernel[2] = 0;
+  refused(s, "out of range");
+  s = good, s.out[1] = 65536, s.out[2] = 32768; // 2^31 positions
+  refused(s, "2^31");
+  refused(good, "depthwise", ConvKernel::Depthwise);
+  s = good, s.c = s.f = s.groups = 70000;
+  refused(s, "65535", ConvKernel::Gemm32x32);
+}
+
+} // namespace
