@@ -65,7 +65,7 @@ private:
       return false;
     if (numSlots == numUses)
       return true;
-    return function.emitError()
+    return emitError(function.getLoc())
            << "of " << numUses << " uses of @" << function.getName() << " only "
            << numSlots << " have a slot for its arena; run memplan-plan-arena "
            << "on the whole module";
@@ -76,8 +76,9 @@ private:
     for (auto attribute : function->getAttrOfType<ArrayAttr>(kArenasAttr)) {
       auto arena = dyn_cast<ArenaAttr>(attribute);
       if (!arena)
-        return function.emitError() << kArenasAttr << " holds " << attribute
-                                    << ", expected #memplan.arena attributes";
+        return emitError(function.getLoc())
+               << kArenasAttr << " holds " << attribute
+               << ", expected #memplan.arena attributes";
       arenas[arena.getMemorySpace()] =
           asArgument ? addArgument(function, arena) : addAlloc(function, arena);
     }

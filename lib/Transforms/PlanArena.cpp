@@ -105,8 +105,8 @@ public:
 
   void runOnOperation() override {
     if (!llvm::isPowerOf2_64(alignment)) {
-      getOperation().emitError()
-          << "memplan-plan-arena: alignment=" << alignment
+      emitError(getOperation().getLoc())
+          << "memplan-plan-arena: alignment=" << alignment.getValue()
           << " is not a power of two";
       return signalPassFailure();
     }
@@ -122,7 +122,7 @@ private:
   LogicalResult planFunction(func::FuncOp function, CallGraph &calls,
                              BufferFlowAnalysis &flowAnalysis) {
     if (isMaterialized(function))
-      return function.emitError()
+      return emitError(function.getLoc())
              << "@" << function.getName()
              << " has an arena already; plan before memplan-materialize-arena";
     clearPlan(function);
@@ -224,12 +224,12 @@ private:
                           : solver::createHeuristicSolver();
     solver::Outcome outcome = solver->solve(group.problem);
     if (!outcome)
-      return function.emitError()
+      return emitError(function.getLoc())
              << "cannot plan @" << function.getName() << ": " << outcome.error;
     const solver::Solution &solution = *outcome.solution;
     std::string fault = solver::checkSolution(group.problem, solution);
     if (!fault.empty())
-      return function.emitError()
+      return emitError(function.getLoc())
              << "internal error: the solver's plan of @" << function.getName()
              << " is wrong: " << fault;
     int64_t total = 0;
