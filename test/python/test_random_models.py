@@ -1,0 +1,59 @@
+"""Random models against ONNX Runtime, in checked mode, and without reuse bit for bit.
+
+MEMPLAN_RANDOM_MODELS=1000 tries so many; a failing seed is in the test's name.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import onnx_models as om
+from memplan_tools import compiler, host, reference
+from memplan_tools.compare import assert_close
+from plan_check import check_plan
+from random_models import Generator
+
+pytestmark = pytest.mark.usefixtures("memplan_opt")
+
+SEEDS = range(int(os.environ.get("MEMPLAN_RANDOM_MODELS", "40")))
+
+
+def examine(seed: int, folder, precompiled) -> None:
+    folder.mkdir()
+    path = om.write(Generator(seed).model(), folder / "m.onnx")
+    inputs = reference.random_inputs(path)
+    plan = compiler.plan(path)
+    check_plan(plan)
+    results = []
+    for kind, flags in (("reuse", ()), ("own", ("--no-reuse",))):
+        compiler.emit_cuda(path, folder / kind / "m", None, "-q", *flags)
+        with host.HostModel(folder / kind / "m", checked=True, flags=("-O0",), precompiled=precompiled) as model:
+            results.append(model.run(inputs))
+    assert_close(results[0], reference.run(path, inputs), absolute=1e-4)
+    for name in results[0]:
+        assert results[0][name].tobytes() == results[1][name].tobytes(), f"{name} changes without reuse"
+
+
+@pytest.fixture(scope="module")
+def examined(build_folder):
+    """The failure of each seed, if any; all are tried on all cores."""
+    folder = build_folder / "random_models"
+    folder.mkdir()
+    host.precompile_runtime(folder / "pch", checked=True, flags=("-O0",))
+
+    def attempt(seed):
+        try:
+            examine(seed, folder / str(seed), folder / "pch")
+        except Exception as error:  # any failure is this seed's, and is raised in its test
+            return error
+        return None
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(SEEDS, pool.map(attempt, SEEDS)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_seed(examined, seed):
+    if examined[seed]:
+        raise examined[seed]
