@@ -140,7 +140,9 @@ public:
   /// The end of a run. What still lives (outputs) keeps its bytes.
   memplan_status leave() {
     poison(0, bytes, /*dead=*/false);
-    for (const Guarded &region : guarded)
+    std::vector<Guarded> regions;
+    regions.swap(guarded); // they are the caller's again, to free or change
+    for (const Guarded &region : regions)
       if (hashOf(region.ptr, region.bytes) != region.hash)
         return fail(MEMPLAN_ERROR_CHECK,
                     "'%s' was changed by the run, which only reads it",
