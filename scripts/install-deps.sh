@@ -30,17 +30,12 @@ as_root() {
   fi
 }
 
-# LLVM 22 is newer than Debian 12; where no configured source has it, LLVM's own repository does.
-add_llvm_source() {
+# LLVM 22 reached Debian 12 through its security archive.
+check_llvm_source() {
   local candidate
   candidate=$(apt-cache policy libmlir-22-dev | sed -n 's/ *Candidate: //p')
-  [ -n "$candidate" ] && [ "$candidate" != "(none)" ] && return
-  say "no apt source has LLVM 22: adding https://apt.llvm.org/bookworm (/etc/apt/sources.list.d/llvm-22.list)"
-  as_root apt-get install -y --no-install-recommends ca-certificates wget
-  wget -qO- https://apt.llvm.org/llvm-snapshot.gpg.key | as_root tee /etc/apt/trusted.gpg.d/apt.llvm.org.asc >/dev/null
-  echo "deb https://apt.llvm.org/bookworm/ llvm-toolchain-bookworm-22 main" |
-    as_root tee /etc/apt/sources.list.d/llvm-22.list >/dev/null
-  as_root apt-get update
+  [ -n "$candidate" ] && [ "$candidate" != "(none)" ] ||
+    die "no apt source has libmlir-22-dev; enable Debian's security archive (suite bookworm-security, component main)"
 }
 
 missing=()
@@ -62,7 +57,7 @@ fi
 if [ ${#missing[@]} -gt 0 ]; then
   export DEBIAN_FRONTEND=noninteractive
   as_root apt-get update
-  add_llvm_source
+  check_llvm_source
   as_root apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 if ! venv_is_current; then

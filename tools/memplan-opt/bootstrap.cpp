@@ -12,5 +12,6 @@ int main(int argc, char **argv) {
   memplan::registerMemPlanDialect(registry);
   memplan::registerMemPlanPasses();
   memplan::registerMemPlanPipelines();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "memplan", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "memplan", registry));
 }
