@@ -40,6 +40,10 @@ void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createMaterializeArena());
 }
 
+void buildVerifyPipeline(OpPassManager &pm, const PipelineOptions &) {
+  pm.addPass(createVerifyArena());
+}
+
 void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createFuseStructured());
@@ -57,8 +61,11 @@ void registerMemPlanPipelines() {
                                             "plan and materialize arenas",
                                             buildArenaPipeline);
   PassPipelineRegistration<PipelineOptions>(
-      "memplan-pipeline", "linalg on tensors to one planned block",
-      buildMemPlanPipeline);
+      "memplan-pipeline", "linalg on tensors to one planned, verified block",
+      [](OpPassManager &pm, const PipelineOptions &options) {
+        buildMemPlanPipeline(pm, options);
+        buildVerifyPipeline(pm, options);
+      });
 }
 
 } // namespace memplan

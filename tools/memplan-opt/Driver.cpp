@@ -57,6 +57,8 @@ static void dropPlan(ModuleOp module) {
   });
 }
 
+bool isONNX(StringRef path) { return path.ends_with_insensitive(".onnx"); }
+
 OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
                                 MLIRContext &context, ExitCode &code) {
   auto dims = parseDims(options.dims, context);
@@ -64,7 +66,7 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
-  if (StringRef(options.input).ends_with_insensitive(".onnx")) {
+  if (isONNX(options.input)) {
     ImportOptions importOptions;
     importOptions.dims = std::move(*dims);
     ImportErrorKind kind = ImportErrorKind::InvalidModel;
@@ -232,8 +234,10 @@ ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   if (!module)
     return code;
   if (options.emit != EmitKind::MLIR) {
+    // What the importer makes must pass; other IR may hold what upstream's
+    // passes refuse.
     if (failed(runPipeline(*module, options, timing, buildMemPlanPipeline)))
-      return ExitCode::Internal;
+      return isONNX(options.input) ? ExitCode::Internal : ExitCode::Unsupported;
     if (failed(runPipeline(*module, options, timing, buildVerifyPipeline)))
       return ExitCode::Verifier;
   }

@@ -34,6 +34,9 @@ struct DriverOptions {
   bool quiet = false;
 };
 
+/// Whether a path is read as an ONNX model.
+bool isONNX(llvm::StringRef path);
+
 /// Reads a model (`.onnx` imported, anything else parsed as MLIR). On failure
 /// the reason has been reported and `code` says of which class it is.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(const DriverOptions &options,

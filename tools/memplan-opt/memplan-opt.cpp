@@ -156,8 +156,7 @@ int main(int argc, char **argv) {
 
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
-  bool isModel = llvm::StringRef(input).ends_with_insensitive(".onnx");
-  if (emitKind.getNumOccurrences() > 0 || isModel)
+  if (emitKind.getNumOccurrences() > 0 || isONNX(input))
     return static_cast<int>(runDriver(input, output, registry));
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -63,12 +63,18 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
 void buildBufferizePipeline(mlir::OpPassManager &pm,
                             const PipelineOptions &options);
 
-/// `memplan-arena-pipeline`: plan and materialize the arenas of memref IR. Run
-/// `memplan-verify-arena` on the result.
+/// Plan and materialize the arenas of memref IR. The registered
+/// `memplan-arena-pipeline` verifies as well; a driver does that apart, to tell
+/// a fault of the plan from others.
 void buildArenaPipeline(mlir::OpPassManager &pm,
                         const PipelineOptions &options);
 
-/// `memplan-pipeline`: from linalg on tensors to one planned block.
+/// The independent check of what the others made.
+void buildVerifyPipeline(mlir::OpPassManager &pm,
+                         const PipelineOptions &options);
+
+/// From linalg on tensors to one planned block. The registered
+/// `memplan-pipeline` verifies as well.
 void buildMemPlanPipeline(mlir::OpPassManager &pm,
                           const PipelineOptions &options);
 
