@@ -1,0 +1,57 @@
+//===- Import.h - ONNX models to linalg on tensors --------------*- C++ -*-===//
+//
+// Turns an ONNX file into one module: `func.func @main` on statically shaped
+// tensors, made of linalg, tensor, arith, math and memplan ops. Weights stay in
+// their file: each becomes an external `memref.global` that says where its
+// bytes are (`memplan.weight`). Which operators are covered, and for which
+// opsets, is the table in lib/Import/ONNX (one file a family).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_IMPORT_ONNX_IMPORT_H
+#define MEMPLAN_IMPORT_ONNX_IMPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <string>
+
+namespace memplan {
+
+/// Why an import failed. The values are the exit codes of the tools.
+enum class ImportErrorKind {
+  /// The file cannot be read, or a `--dim` names no dimension of the model.
+  IO = 1,
+  /// The file is not a valid ONNX model.
+  InvalidModel = 2,
+  /// A valid model asks for what the importer does not have.
+  Unsupported = 3,
+  /// A dimension of an input is symbolic and no `--dim` binds it.
+  UnboundShape = 4,
+  /// The importer made invalid IR: a bug in memplan.
+  Internal = 70,
+};
+
+struct ImportOptions {
+  /// Values of symbolic dimensions (`--dim NAME=N`). An input dimension that
+  /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`.
+  llvm::StringMap<int64_t> dims;
+  /// The module's `memplan.model`; the file's stem when empty.
+  std::string modelName;
+};
+
+/// Makes the dialects of imported modules known to `registry`.
+void registerImportDialects(mlir::DialectRegistry &registry);
+
+/// Imports the model in the file `path`. Everything that is wrong is reported
+/// through the context's diagnostics, each naming the file, the node and what
+/// would be accepted; `kindOnFailure`, if given, is then set.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importONNX(llvm::StringRef path, mlir::MLIRContext &context,
+           const ImportOptions &options = {},
+           ImportErrorKind *kindOnFailure = nullptr);
+
+} // namespace memplan
+
+#endif // MEMPLAN_IMPORT_ONNX_IMPORT_H

@@ -1,0 +1,335 @@
+//===- Decode.cpp - Bytes of an ONNX file to a Model ----------------------===//
+//
+// Field numbers are those of onnx.proto
+// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Subgraphs are not
+// decoded, so the nesting of messages is bounded by the nesting of calls here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decode.h"
+#include "Wire.h"
+
+using namespace memplan::onnx;
+using llvm::LogicalResult;
+using llvm::StringRef;
+
+/// A repeated field of varints comes one by one or packed.
+template <typename Container>
+static void appendVarints(WireReader &reader, Container &out) {
+  if (reader.type() == WireType::Varint) {
+    out.push_back(reader.varint());
+    return;
+  }
+  StringRef packed = reader.bytes();
+  while (!packed.empty()) {
+    uint64_t value;
+    if (!WireReader::takeVarint(packed, value))
+      return reader.setMalformed();
+    out.push_back(static_cast<int64_t>(value));
+  }
+}
+
+/// The same for fixed-size elements: a first packed piece is kept as it is,
+/// anything else is gathered.
+static void appendFixed(WireReader &reader, Tensor &tensor, size_t size) {
+  bool isFirst = !tensor.raw && tensor.scattered.empty();
+  if (reader.type() == WireType::Bytes) {
+    StringRef packed = reader.bytes();
+    if (packed.size() % size != 0)
+      return reader.setMalformed();
+    if (isFirst) {
+      tensor.raw = packed;
+      return;
+    }
+    if (tensor.raw)
+      tensor.scattered += *tensor.raw;
+    tensor.raw.reset();
+    tensor.scattered += packed;
+    return;
+  }
+  if (tensor.raw)
+    tensor.scattered += *tensor.raw;
+  tensor.raw.reset();
+  uint64_t bits = size == 4 ? reader.fixed32() : reader.fixed64();
+  for (size_t i = 0; i < size; ++i)
+    tensor.scattered.push_back(static_cast<char>(bits >> (8 * i)));
+}
+
+static std::pair<StringRef, StringRef> decodeEntry(WireReader &outer) {
+  std::pair<StringRef, StringRef> entry;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1)
+      entry.first = reader.bytes();
+    else if (reader.number() == 2)
+      entry.second = reader.bytes();
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return entry;
+}
+
+static Tensor decodeTensor(WireReader &outer) {
+  Tensor tensor;
+  std::optional<StringRef> raw;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      appendVarints(reader, tensor.dims);
+      break;
+    case 2:
+      tensor.dataType = reader.varint();
+      break;
+    case 3:
+      tensor.isSegment = true;
+      break;
+    case 4:
+      appendFixed(reader, tensor, 4);
+      break;
+    case 5:
+    case 7:
+    case 11:
+      appendVarints(reader, tensor.ints);
+      break;
+    case 6:
+      tensor.hasStrings = true;
+      break;
+    case 8:
+      tensor.name = reader.bytes();
+      break;
+    case 9:
+      raw = reader.bytes();
+      break;
+    case 10:
+      appendFixed(reader, tensor, 8);
+      break;
+    case 13:
+      tensor.external.push_back(decodeEntry(reader));
+      break;
+    case 14:
+      tensor.isExternal = reader.varint() == 1;
+      break;
+    }
+  }
+  // An empty raw_data beside typed data says nothing.
+  if (raw && !(raw->empty() && (tensor.raw || !tensor.ints.empty() ||
+                                !tensor.scattered.empty())))
+    tensor.raw = raw;
+  if (reader.malformed())
+    outer.setMalformed();
+  return tensor;
+}
+
+static NodeAttribute decodeAttribute(WireReader &outer) {
+  NodeAttribute attribute;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      attribute.name = reader.bytes();
+      break;
+    case 2:
+      attribute.f = reader.float32();
+      break;
+    case 3:
+      attribute.i = reader.varint();
+      break;
+    case 4:
+      attribute.s = reader.bytes();
+      break;
+    case 5:
+      attribute.t = decodeTensor(reader);
+      break;
+    case 7: {
+      Tensor gathered; // floats have the same two forms as float_data
+      appendFixed(reader, gathered, 4);
+      StringRef bytes =
+          gathered.raw ? *gathered.raw : StringRef(gathered.scattered);
+      for (; bytes.size() >= 4; bytes = bytes.drop_front(4)) {
+        float value;
+        std::memcpy(&value, bytes.data(), 4);
+        attribute.floats.push_back(value);
+      }
+      break;
+    }
+    case 8:
+      appendVarints(reader, attribute.ints);
+      break;
+    case 9:
+      attribute.strings.push_back(reader.bytes());
+      break;
+    case 20:
+      attribute.type = reader.varint();
+      break;
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return attribute;
+}
+
+static Node decodeNode(WireReader &outer) {
+  Node node;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      node.inputs.push_back(reader.bytes());
+      break;
+    case 2:
+      node.outputs.push_back(reader.bytes());
+      break;
+    case 3:
+      node.name = reader.bytes();
+      break;
+    case 4:
+      node.opType = reader.bytes();
+      break;
+    case 5:
+      node.attributes.push_back(decodeAttribute(reader));
+      break;
+    case 7:
+      node.domain = reader.bytes();
+      break;
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return node;
+}
+
+static Dim decodeDim(WireReader &outer) {
+  Dim dim;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1)
+      dim.size = reader.varint();
+    else if (reader.number() == 2)
+      dim.param = reader.bytes();
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return dim;
+}
+
+static void decodeTensorType(WireReader &outer, ValueInfo &info) {
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1) {
+      info.dataType = reader.varint();
+    } else if (reader.number() == 2) {
+      info.shape.emplace();
+      WireReader shape(reader.bytes());
+      while (shape.next())
+        if (shape.number() == 1)
+          info.shape->push_back(decodeDim(shape));
+      if (shape.malformed())
+        reader.setMalformed();
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+}
+
+static ValueInfo decodeValueInfo(WireReader &outer) {
+  ValueInfo info;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1) {
+      info.name = reader.bytes();
+    } else if (reader.number() == 2) {
+      WireReader type(reader.bytes());
+      while (type.next()) {
+        switch (type.number()) {
+        case 1:
+          info.kind = "tensor";
+          decodeTensorType(type, info);
+          break;
+        case 4:
+          info.kind = "sequence";
+          break;
+        case 5:
+          info.kind = "map";
+          break;
+        case 8:
+          info.kind = "sparse tensor";
+          break;
+        case 9:
+          info.kind = "optional";
+          break;
+        }
+      }
+      if (type.malformed())
+        reader.setMalformed();
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return info;
+}
+
+static Graph decodeGraph(WireReader &outer) {
+  Graph graph;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      graph.nodes.push_back(decodeNode(reader));
+      break;
+    case 2:
+      graph.name = reader.bytes();
+      break;
+    case 5:
+      graph.initializers.push_back(decodeTensor(reader));
+      break;
+    case 11:
+      graph.inputs.push_back(decodeValueInfo(reader));
+      break;
+    case 12:
+      graph.outputs.push_back(decodeValueInfo(reader));
+      break;
+    case 13:
+      graph.valueInfos.push_back(decodeValueInfo(reader));
+      break;
+    case 15:
+      graph.hasSparseInitializers = true;
+      break;
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return graph;
+}
+
+LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
+  WireReader reader(bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      model.irVersion = reader.varint();
+      break;
+    case 7:
+      // Protobuf would merge a repeated submessage; no writer makes one.
+      if (model.graph)
+        return llvm::failure();
+      model.graph = decodeGraph(reader);
+      break;
+    case 8: {
+      std::pair<StringRef, int64_t> opset;
+      WireReader entry(reader.bytes());
+      while (entry.next()) {
+        if (entry.number() == 1)
+          opset.first = entry.bytes();
+        else if (entry.number() == 2)
+          opset.second = entry.varint();
+      }
+      if (entry.malformed())
+        return llvm::failure();
+      model.opsets.push_back(opset);
+      break;
+    }
+    }
+  }
+  return llvm::success(!reader.malformed());
+}

@@ -1,0 +1,324 @@
+//===- ElementwiseOps.cpp - One element out per element in ----------------===//
+//
+// Operators of two and more inputs, casts and comparisons. Functions of one
+// element are in UnaryOps.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpTable.h"
+#include "Scalars.h"
+#include "TensorOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace memplan;
+using namespace memplan::onnx;
+
+namespace {
+/// Element types that an operator takes.
+enum Accepts : unsigned { Floats = 1, Ints = 2, Bools = 4, Numbers = 3, Any = 7 };
+using ScalarFn = function_ref<Value(const Scalars &, ValueRange)>;
+} // namespace
+
+static LogicalResult checkAccepts(NodeBuilder &n, unsigned i, Accepts accepts) {
+  DType dtype = n.input(i).dtype;
+  unsigned kind = dtype.isFloat() ? Floats : dtype.isBool() ? Bools : Ints;
+  if (accepts & kind)
+    return success();
+  auto diagnostic = n.unsupported() << n.inputText(i) << "; accepted are";
+  if (accepts & Floats)
+    diagnostic << " floating-point";
+  if (accepts & Ints)
+    diagnostic << " integer";
+  if (accepts & Bools)
+    diagnostic << " bool";
+  return diagnostic << " tensors";
+}
+
+/// All inputs of one type, broadcast; the result has that type or is bool.
+static LogicalResult buildBroadcast(NodeBuilder &n, Accepts accepts,
+                                    ScalarFn fn, bool isPredicate = false) {
+  SmallVector<unsigned> which = llvm::to_vector(llvm::seq(n.numInputs()));
+  SmallVector<ImportedTensor *> inputs;
+  for (unsigned i : which) {
+    if (!n.hasInput(i))
+      return n.invalid() << "input " << i << " is left out";
+    inputs.push_back(&n.input(i));
+  }
+  if (failed(checkAccepts(n, 0, accepts)) || failed(n.sameTypes(which)))
+    return failure();
+  DType dtype = n.input(0).dtype;
+  DType result = isPredicate ? DType::boolean() : dtype;
+  return n.result(broadcastElementwise(
+                      n, inputs, result.type(n.context()),
+                      [&](OpBuilder &b, Location loc, ValueRange args) {
+                        return fn(Scalars(b, loc, dtype), args);
+                      }),
+                  result);
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+template <Value (Scalars::*fold)(Value, Value) const, Accepts accepts>
+static LogicalResult buildFold(NodeBuilder &n) {
+  return buildBroadcast(n, accepts, [](const Scalars &s, ValueRange args) {
+    Value result = args[0];
+    for (Value arg : args.drop_front())
+      result = (s.*fold)(result, arg);
+    return result;
+  });
+}
+
+template <Value (Scalars::*predicate)(Value, Value) const, Accepts accepts>
+static LogicalResult buildCompare(NodeBuilder &n) {
+  return buildBroadcast(
+      n, accepts,
+      [](const Scalars &s, ValueRange args) {
+        return (s.*predicate)(args[0], args[1]);
+      },
+      /*isPredicate=*/true);
+}
+
+template <typename Op, Accepts accepts>
+static LogicalResult buildBits(NodeBuilder &n) {
+  return buildBroadcast(n, accepts, [](const Scalars &s, ValueRange args) {
+    return s.make<Op>(args[0], args[1]);
+  });
+}
+
+static LogicalResult buildGreater(NodeBuilder &n) {
+  return buildBroadcast(
+      n, Numbers,
+      [](const Scalars &s, ValueRange args) { return s.less(args[1], args[0]); },
+      /*isPredicate=*/true);
+}
+
+static LogicalResult buildGreaterOrEqual(NodeBuilder &n) {
+  return buildBroadcast(
+      n, Numbers,
+      [](const Scalars &s, ValueRange args) {
+        return s.lessOrEqual(args[1], args[0]);
+      },
+      /*isPredicate=*/true);
+}
+
+static LogicalResult buildMean(NodeBuilder &n) {
+  return buildBroadcast(n, Floats, [](const Scalars &s, ValueRange args) {
+    Value sum = args[0];
+    for (Value arg : args.drop_front())
+      sum = s.add(sum, arg);
+    return s.div(sum, s.integer(args.size()));
+  });
+}
+
+/// Without fmod the remainder has the divisor's sign, with it the dividend's.
+static LogicalResult buildMod(NodeBuilder &n) {
+  bool isFmod = n.intAttr("fmod", 0) != 0;
+  if (n.input(0).dtype.isFloat() && !isFmod)
+    return n.invalid() << n.inputText(0u)
+                       << " needs attribute 'fmod' to be 1";
+  return buildBroadcast(n, Numbers, [&](const Scalars &s, ValueRange args) {
+    Value x = args[0], y = args[1];
+    if (s.dtype.isFloat())
+      return s.make<arith::RemFOp>(x, y);
+    if (!s.dtype.isSigned())
+      return s.make<arith::RemUIOp>(x, y);
+    Value rest = s.make<arith::RemSIOp>(x, y);
+    if (isFmod)
+      return rest;
+    Value zero = s.integer(0);
+    Value differ = s.less(s.make<arith::XOrIOp>(rest, y), zero);
+    Value wraps = s.make<arith::AndIOp>(differ, s.notEqual(rest, zero));
+    return s.select(wraps, s.add(rest, y), rest);
+  });
+}
+
+static LogicalResult buildBitShift(NodeBuilder &n) {
+  StringRef direction = n.stringAttr("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return n.invalid() << "attribute 'direction' is " << quoted(direction)
+                       << "; LEFT and RIGHT are accepted";
+  return buildBroadcast(n, Ints, [&](const Scalars &s, ValueRange args) {
+    // Shifting all bits out is 0 in ONNX and undefined in arith.
+    Value width = s.integer(s.dtype.bits());
+    Value shifted = direction == "LEFT"
+                        ? s.make<arith::ShLIOp>(args[0], args[1])
+                        : s.make<arith::ShRUIOp>(args[0], args[1]);
+    return s.select(s.less(args[1], width), shifted, s.integer(0));
+  });
+}
+
+/// The exponent may have another type than the base, which is the result's.
+static LogicalResult buildPow(NodeBuilder &n) {
+  if (failed(checkAccepts(n, 0, Numbers)) || failed(checkAccepts(n, 1, Numbers)))
+    return failure();
+  DType base = n.input(0).dtype, exponent = n.input(1).dtype;
+  std::optional<double> known;
+  if (TypedAttr splat = splatOf(n.input(1))) {
+    if (auto value = dyn_cast<FloatAttr>(splat))
+      known = value.getValueAsDouble();
+    else
+      known = static_cast<double>(
+          exponent.isSigned()
+              ? cast<IntegerAttr>(splat).getValue().getSExtValue()
+              : cast<IntegerAttr>(splat).getValue().getZExtValue());
+  }
+  auto body = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+    Scalars s(b, loc, base);
+    Value x = args[0];
+    if (known == 1)
+      return x;
+    if (known == 2)
+      return s.mul(x, x);
+    if (known == 3)
+      return s.mul(s.mul(x, x), x);
+    if (base.isFloat())
+      return s.make<math::PowFOp>(
+          x, castScalar(b, loc, args[1], exponent, base));
+    // Integers through double, as the reference does for mixed types.
+    DType wide = *DType::fromCode(11);
+    Value power = math::PowFOp::create(b, loc,
+                                       castScalar(b, loc, x, base, wide),
+                                       castScalar(b, loc, args[1], exponent, wide));
+    return castScalar(b, loc, power, wide, base);
+  };
+  return n.result(broadcastElementwise(n, {&n.input(0), &n.input(1)},
+                                       base.type(n.context()), body),
+                  base);
+}
+
+/// Slope broadcasts to x in one direction only.
+static LogicalResult buildPRelu(NodeBuilder &n) {
+  auto fits = broadcastShapes({n.input(0).shape(), n.input(1).shape()});
+  if (!fits || ArrayRef<int64_t>(*fits) != n.input(0).shape())
+    return n.invalid() << n.inputText(1) << " does not broadcast to "
+                       << n.inputText(0u);
+  return buildBroadcast(n, Numbers, [](const Scalars &s, ValueRange args) {
+    return s.select(s.less(args[0], s.integer(0)), s.mul(args[0], args[1]),
+                    args[0]);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Selection by value
+//===----------------------------------------------------------------------===//
+
+static LogicalResult buildWhere(NodeBuilder &n) {
+  if (!n.input(0).dtype.isBool())
+    return n.invalid() << n.inputText(0u) << " is the condition; bool is accepted";
+  if (failed(n.sameTypes({1, 2})))
+    return failure();
+  DType dtype = n.input(1).dtype;
+  return n.result(
+      broadcastElementwise(n, {&n.input(0), &n.input(1), &n.input(2)},
+                           dtype.type(n.context()),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return Scalars(b, loc, dtype)
+                                 .select(args[0], args[1], args[2]);
+                           }),
+      dtype);
+}
+
+/// min(max(x, low), high); bounds are attributes before opset 11.
+static LogicalResult buildClip(NodeBuilder &n) {
+  if (failed(checkAccepts(n, 0, Numbers)) || failed(n.sameTypes({0, 1, 2})))
+    return failure();
+  ImportedTensor &x = n.input(0);
+  ElementwiseOperands operands(n);
+  operands.addBroadcast(x, x.shape());
+  for (unsigned i : {1u, 2u}) {
+    if (!n.hasInput(i))
+      continue;
+    if (n.input(i).numElements() != 1)
+      return n.invalid() << n.inputText(i) << " is a bound; a scalar is accepted";
+    operands.add(n.input(i), {}, AffineMap::get(x.rank(), 0, n.context()));
+  }
+  bool hasAttrs = n.opset < 11;
+  bool hasLow = hasAttrs ? n.hasAttr("min") : n.hasInput(1);
+  bool hasHigh = hasAttrs ? n.hasAttr("max") : n.hasInput(2);
+  float lowAttr = n.opset < 11 ? n.floatAttr("min", 0) : 0;
+  float highAttr = n.opset < 11 ? n.floatAttr("max", 0) : 0;
+  auto body = [&](OpBuilder &b, Location loc, ValueRange args) {
+    Scalars s(b, loc, x.dtype);
+    Value result = args[0];
+    if (hasLow)
+      result = s.max(result, hasAttrs ? s.number(lowAttr) : args[1]);
+    if (hasHigh)
+      result = s.min(result, hasAttrs ? s.number(highAttr) : args.back());
+    return result;
+  };
+  return n.result(operands.build(x.shape(), x.type.getElementType(), body),
+                  x.dtype);
+}
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+static LogicalResult buildCastTo(NodeBuilder &n, DType to) {
+  ImportedTensor &x = n.input(0);
+  // Concerns 8-bit floats alone.
+  n.ignoreAttr("saturate");
+  n.ignoreAttr("round_mode");
+  if (x.dtype == to)
+    return n.aliasResult(0, x);
+  return n.result(broadcastElementwise(
+                      n, &x, to.type(n.context()),
+                      [&](OpBuilder &b, Location loc, ValueRange args) {
+                        return castScalar(b, loc, args[0], x.dtype, to);
+                      }),
+                  to);
+}
+
+static LogicalResult buildCast(NodeBuilder &n) {
+  int64_t code = n.intAttr("to", 0);
+  std::optional<DType> to = DType::fromCode(code);
+  if (!to)
+    return n.unsupported() << "attribute 'to' is " << dtypeName(code)
+                           << "; float, double, float16, bfloat16, bool and "
+                              "integers of 8 to 64 bits are accepted";
+  return buildCastTo(n, *to);
+}
+
+static LogicalResult buildCastLike(NodeBuilder &n) {
+  return buildCastTo(n, n.input(1).dtype);
+}
+
+llvm::ArrayRef<OpEntry> memplan::onnx::elementwiseOps() {
+  static const OpEntry kOps[] = {
+      {"Add", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::add, Numbers>},
+      {"And", 7, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Bools>},
+      {"BitShift", 11, kNewestOpset, 2, 2, 1, buildBitShift},
+      {"BitwiseAnd", 18, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Ints>},
+      {"BitwiseOr", 18, kNewestOpset, 2, 2, 1, buildBits<arith::OrIOp, Ints>},
+      {"BitwiseXor", 18, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Ints>},
+      {"Cast", 6, kNewestOpset, 1, 1, 1, buildCast},
+      {"CastLike", 15, kNewestOpset, 2, 2, 1, buildCastLike},
+      {"Clip", 6, kNewestOpset, 1, 3, 1, buildClip},
+      {"Div", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::div, Numbers>},
+      {"Equal", 7, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::equal, Any>},
+      {"Greater", 7, kNewestOpset, 2, 2, 1, buildGreater},
+      {"GreaterOrEqual", 12, kNewestOpset, 2, 2, 1, buildGreaterOrEqual},
+      {"Less", 7, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::less, Numbers>},
+      {"LessOrEqual", 12, kNewestOpset, 2, 2, 1,
+       buildCompare<&Scalars::lessOrEqual, Numbers>},
+      {"Max", 6, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::max, Numbers>},
+      {"Mean", 6, kNewestOpset, 1, kVariadic, 1, buildMean},
+      {"Min", 6, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::min, Numbers>},
+      {"Mod", 10, kNewestOpset, 2, 2, 1, buildMod},
+      {"Mul", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::mul, Numbers>},
+      {"Or", 7, kNewestOpset, 2, 2, 1, buildBits<arith::OrIOp, Bools>},
+      {"Pow", 7, kNewestOpset, 2, 2, 1, buildPow},
+      {"PRelu", 7, kNewestOpset, 2, 2, 1, buildPRelu},
+      {"Sub", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::sub, Numbers>},
+      {"Sum", 6, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::add, Floats>},
+      {"Where", 9, kNewestOpset, 3, 3, 1, buildWhere},
+      {"Xor", 7, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Bools>},
+  };
+  return kOps;
+}

@@ -1,0 +1,90 @@
+//===- Model.h - An ONNX model as its file states it ------------*- C++ -*-===//
+//
+// Plain structs with the fields of onnx.proto that the importer uses. Strings
+// and bytes are pieces of the mapped file and live as long as its `ModelFile`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_LIB_IMPORT_ONNX_MODEL_H
+#define MEMPLAN_LIB_IMPORT_ONNX_MODEL_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memplan::onnx {
+
+/// TensorProto.
+struct Tensor {
+  llvm::StringRef name;
+  int64_t dataType = 0;
+  llvm::SmallVector<int64_t> dims;
+  /// `raw_data`; for float_data and double_data in one packed piece, that
+  /// piece, which has the same form.
+  std::optional<llvm::StringRef> raw;
+  /// int32_data, int64_data or uint64_data, one entry an element.
+  std::vector<int64_t> ints;
+  /// float_data or double_data that is not one packed piece, little-endian.
+  std::string scattered;
+  bool isExternal = false, isSegment = false, hasStrings = false;
+  llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>> external;
+};
+
+/// AttributeProto. `type` has the values of AttributeProto.AttributeType.
+struct NodeAttribute {
+  enum Type { Undefined, Float, Int, String, Tensor_, Graph, Floats, Ints, Strings };
+  llvm::StringRef name;
+  int64_t type = Undefined;
+  float f = 0;
+  int64_t i = 0;
+  llvm::StringRef s;
+  std::optional<Tensor> t;
+  llvm::SmallVector<float> floats;
+  llvm::SmallVector<int64_t> ints;
+  llvm::SmallVector<llvm::StringRef> strings;
+};
+
+/// NodeProto.
+struct Node {
+  llvm::StringRef name, opType, domain;
+  llvm::SmallVector<llvm::StringRef> inputs, outputs;
+  llvm::SmallVector<NodeAttribute, 0> attributes;
+};
+
+/// One dim of a TensorShapeProto: a size, a name, or neither.
+struct Dim {
+  std::optional<int64_t> size;
+  llvm::StringRef param;
+};
+
+/// ValueInfoProto.
+struct ValueInfo {
+  llvm::StringRef name;
+  /// What kind of type: "tensor", another word, or empty when none is given.
+  llvm::StringRef kind;
+  int64_t dataType = 0;
+  std::optional<llvm::SmallVector<Dim>> shape;
+};
+
+/// GraphProto.
+struct Graph {
+  llvm::StringRef name;
+  std::vector<Node> nodes;
+  std::vector<Tensor> initializers;
+  std::vector<ValueInfo> inputs, outputs, valueInfos;
+  bool hasSparseInitializers = false;
+};
+
+/// ModelProto.
+struct Model {
+  std::optional<int64_t> irVersion;
+  llvm::SmallVector<std::pair<llvm::StringRef, int64_t>> opsets;
+  std::optional<Graph> graph;
+};
+
+} // namespace memplan::onnx
+
+#endif // MEMPLAN_LIB_IMPORT_ONNX_MODEL_H

@@ -1,0 +1,251 @@
+//===- NodeBuilder.cpp - What an operator's builder works with ------------===//
+
+#include "NodeBuilder.h"
+
+using namespace mlir;
+using namespace memplan;
+using namespace memplan::onnx;
+
+/// More elements than this are never looked at during import: shapes, axes and
+/// scalars are far smaller, weights are not our business.
+static constexpr int64_t kMostElementsRead = 1 << 16;
+
+NodeBuilder::NodeBuilder(const Node &node, std::string text, int64_t opset,
+                         OpBuilder &builder, Location loc, Reporter &reporter,
+                         ModelFile &file, ArrayRef<ImportedTensor *> inputs,
+                         Materializer materialize)
+    : b(builder), loc(loc), opset(opset), node(node), text(std::move(text)),
+      reporter(reporter), file(file), inputs(inputs),
+      results(node.outputs.size()), materialize(materialize) {
+  for (auto [result, name] : llvm::zip(results, node.outputs))
+    result.name = name;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+InFlightDiagnostic NodeBuilder::error(ImportErrorKind kind) {
+  InFlightDiagnostic diagnostic = reporter.error(kind);
+  diagnostic << text << " (" << node.opType.str() << ", opset " << opset
+             << "): ";
+  return diagnostic;
+}
+
+std::string NodeBuilder::inputText(ImportedTensor &tensor) {
+  return quoted(tensor.name) + " (" + dtypeName(tensor.dtype) + " " +
+         shapeText(tensor.shape()) + ")";
+}
+
+std::string NodeBuilder::inputText(unsigned i) {
+  return "input " + std::to_string(i) + " " + inputText(input(i));
+}
+
+LogicalResult NodeBuilder::finish() {
+  if (wrongAttribute)
+    return failure();
+  for (const NodeAttribute &attribute : node.attributes)
+    if (!asked.contains(attribute.name))
+      return unsupported() << "attribute " << quoted(attribute.name)
+                           << " is not one of this operator's";
+  for (const ImportedTensor &result : results)
+    if (!result.name.empty() && !result.type)
+      return unsupported() << "the output " << quoted(result.name)
+                           << " is not supported; leave it out";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+LogicalResult NodeBuilder::sameTypes(ArrayRef<unsigned> which) {
+  unsigned first = which.front();
+  for (unsigned i : which.drop_front())
+    if (hasInput(i) && input(i).dtype != input(first).dtype)
+      return invalid() << "inputs differ in element type: " << inputText(first)
+                       << " and " << inputText(i);
+  return success();
+}
+
+LogicalResult NodeBuilder::floatInput(unsigned i) {
+  if (input(i).dtype.isFloat())
+    return success();
+  return unsupported() << inputText(i)
+                       << " is not of a floating-point type, which is what is "
+                          "accepted";
+}
+
+FailureOr<DenseElementsAttr> NodeBuilder::constant(unsigned i, StringRef what) {
+  ImportedTensor &tensor = input(i);
+  if (tensor.constant)
+    return tensor.constant;
+  if (!tensor.inFile)
+    return unsupported() << what << " comes from " << inputText(i)
+                         << ", which depends on the model's inputs; a value "
+                            "that is known at import is accepted";
+  if (tensor.numElements() > kMostElementsRead)
+    return unsupported() << what << " comes from " << inputText(i)
+                         << ", which has more than " << kMostElementsRead
+                         << " elements";
+  return readElements(tensor.type, tensor.inFile->bytes);
+}
+
+FailureOr<SmallVector<int64_t>> NodeBuilder::ints(unsigned i, StringRef what) {
+  if (!input(i).dtype.isInteger())
+    return invalid() << what << " comes from " << inputText(i)
+                     << "; an integer tensor is accepted";
+  FailureOr<DenseElementsAttr> elements = constant(i, what);
+  if (failed(elements))
+    return failure();
+  SmallVector<int64_t> values;
+  for (APInt value : elements->getValues<APInt>())
+    values.push_back(input(i).dtype.isSigned()
+                         ? value.getSExtValue()
+                         : static_cast<int64_t>(value.getZExtValue()));
+  return values;
+}
+
+FailureOr<int64_t> NodeBuilder::scalarInt(unsigned i, StringRef what) {
+  FailureOr<SmallVector<int64_t>> values = ints(i, what);
+  if (failed(values))
+    return failure();
+  if (values->size() != 1)
+    return invalid() << what << " comes from " << inputText(i)
+                     << "; one element is accepted";
+  return values->front();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+const NodeAttribute *NodeBuilder::find(StringRef name) {
+  asked.insert(name);
+  for (const NodeAttribute &attribute : node.attributes)
+    if (attribute.name == name)
+      return &attribute;
+  return nullptr;
+}
+
+const NodeAttribute *NodeBuilder::findOfType(StringRef name, NodeAttribute::Type type) {
+  const NodeAttribute *attribute = find(name);
+  // Files of IR version 1 have no types.
+  if (attribute && attribute->type != type &&
+      attribute->type != NodeAttribute::Undefined) {
+    static constexpr const char *kTypes[] = {
+        "undefined", "float",  "int",  "string", "tensor",
+        "graph",     "floats", "ints", "strings"};
+    invalid() << "attribute " << quoted(name) << " has type "
+              << (attribute->type > 0 && attribute->type < 9
+                      ? kTypes[attribute->type]
+                      : "unknown")
+              << ", expected " << kTypes[type];
+    wrongAttribute = true;
+    return nullptr;
+  }
+  return attribute;
+}
+
+int64_t NodeBuilder::intAttr(StringRef name, int64_t otherwise) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Int);
+  return attribute ? attribute->i : otherwise;
+}
+
+float NodeBuilder::floatAttr(StringRef name, float otherwise) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Float);
+  return attribute ? attribute->f : otherwise;
+}
+
+StringRef NodeBuilder::stringAttr(StringRef name, StringRef otherwise) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::String);
+  return attribute ? attribute->s : otherwise;
+}
+
+std::optional<SmallVector<int64_t>> NodeBuilder::intsAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Ints);
+  if (!attribute)
+    return std::nullopt;
+  return attribute->ints;
+}
+
+std::optional<SmallVector<float>> NodeBuilder::floatsAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Floats);
+  if (!attribute)
+    return std::nullopt;
+  return attribute->floats;
+}
+
+const Tensor *NodeBuilder::tensorAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Tensor_);
+  return attribute && attribute->t ? &*attribute->t : nullptr;
+}
+
+FailureOr<TensorData> NodeBuilder::tensorData(const Tensor &tensor) {
+  return checkTensor(tensor, text + ": its tensor", file, reporter);
+}
+
+FailureOr<int64_t> NodeBuilder::axis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank)
+    return invalid() << "axis " << axis << " is outside [" << -rank << ", "
+                     << rank - 1 << "] of a tensor of rank " << rank;
+  return axis < 0 ? axis + rank : axis;
+}
+
+FailureOr<SmallVector<int64_t>> NodeBuilder::axes(ArrayRef<int64_t> axes,
+                                                  int64_t rank) {
+  SmallVector<int64_t> result;
+  for (int64_t entry : axes) {
+    FailureOr<int64_t> wrapped = axis(entry, rank);
+    if (failed(wrapped))
+      return failure();
+    if (llvm::is_contained(result, *wrapped))
+      return invalid() << "axis " << entry << " is named twice";
+    result.push_back(*wrapped);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+bool NodeBuilder::wantsOutput(unsigned i) const {
+  return i < results.size() && !results[i].name.empty();
+}
+
+LogicalResult NodeBuilder::result(unsigned i, Value value, DType dtype) {
+  if (!value)
+    return failure();
+  if (!wantsOutput(i))
+    return success();
+  results[i].dtype = dtype;
+  results[i].type = cast<RankedTensorType>(value.getType());
+  results[i].value = value;
+  return success();
+}
+
+LogicalResult NodeBuilder::constantResult(DenseElementsAttr value,
+                                          DType dtype) {
+  results.front().dtype = dtype;
+  results.front().type = cast<RankedTensorType>(value.getType());
+  results.front().constant = value;
+  return success();
+}
+
+LogicalResult NodeBuilder::dataResult(const TensorData &data) {
+  results.front().dtype = data.dtype;
+  results.front().type = data.type;
+  results.front().constant = data.values;
+  results.front().inFile = data.inFile;
+  return success();
+}
+
+LogicalResult NodeBuilder::aliasResult(unsigned i, ImportedTensor &tensor) {
+  if (!wantsOutput(i))
+    return success();
+  results[i].aliasOf = &tensor;
+  results[i].dtype = tensor.dtype;
+  results[i].type = tensor.type;
+  return success();
+}

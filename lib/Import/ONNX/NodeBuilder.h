@@ -1,0 +1,139 @@
+//===- NodeBuilder.h - What an operator's builder works with ----*- C++ -*-===//
+//
+// A builder of the operator table gets one NodeBuilder: it reads the node's
+// inputs and attributes, makes ops, and sets the results. Whatever it does not
+// ask for is an error afterwards, so that no attribute is dropped in silence.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MEMPLAN_LIB_IMPORT_ONNX_NODEBUILDER_H
+#define MEMPLAN_LIB_IMPORT_ONNX_NODEBUILDER_H
+
+#include "TensorData.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace memplan::onnx {
+
+/// A tensor of the graph during import. At least one of the last three says
+/// where its elements come from.
+struct ImportedTensor {
+  llvm::StringRef name;
+  DType dtype;
+  mlir::RankedTensorType type;
+  mlir::Value value;
+  mlir::DenseElementsAttr constant;
+  std::optional<FileBytes> inFile;
+  /// Set on a node's result that is another name for a tensor.
+  ImportedTensor *aliasOf = nullptr;
+
+  llvm::ArrayRef<int64_t> shape() const { return type.getShape(); }
+  int64_t rank() const { return type.getRank(); }
+  int64_t dim(int64_t i) const { return type.getDimSize(i); }
+  int64_t numElements() const { return type.getNumElements(); }
+  bool isKnown() const { return constant || inFile; }
+};
+
+/// Gives a tensor a Value at the builder's insertion point.
+using Materializer =
+    llvm::function_ref<mlir::Value(mlir::OpBuilder &, ImportedTensor &)>;
+
+class NodeBuilder {
+public:
+  NodeBuilder(const Node &node, std::string text, int64_t opset,
+              mlir::OpBuilder &builder, mlir::Location loc, Reporter &reporter,
+              ModelFile &file, llvm::ArrayRef<ImportedTensor *> inputs,
+              Materializer materialize);
+
+  mlir::OpBuilder &b;
+  const mlir::Location loc;
+  const int64_t opset;
+  mlir::MLIRContext *context() { return b.getContext(); }
+
+  //===--- inputs ---------------------------------------------------------===//
+  unsigned numInputs() const { return inputs.size(); }
+  bool hasInput(unsigned i) const { return i < inputs.size() && inputs[i]; }
+  ImportedTensor &input(unsigned i) { return *inputs[i]; }
+  mlir::Value value(ImportedTensor &tensor) { return materialize(b, tensor); }
+  mlir::Value value(unsigned i) { return value(input(i)); }
+  /// All inputs of indices `which` have the same element type, or an error.
+  mlir::LogicalResult sameTypes(llvm::ArrayRef<unsigned> which);
+  mlir::LogicalResult floatInput(unsigned i);
+
+  /// The elements of an input that is known at import, or an error that says
+  /// what the operator needs (`what`) and that it depends on the run.
+  mlir::FailureOr<mlir::DenseElementsAttr> constant(unsigned i,
+                                                    llvm::StringRef what);
+  mlir::FailureOr<llvm::SmallVector<int64_t>> ints(unsigned i,
+                                                   llvm::StringRef what);
+  mlir::FailureOr<int64_t> scalarInt(unsigned i, llvm::StringRef what);
+
+  //===--- attributes -----------------------------------------------------===//
+  bool hasAttr(llvm::StringRef name) { return find(name) != nullptr; }
+  int64_t intAttr(llvm::StringRef name, int64_t otherwise);
+  float floatAttr(llvm::StringRef name, float otherwise);
+  llvm::StringRef stringAttr(llvm::StringRef name, llvm::StringRef otherwise);
+  /// nullopt when absent.
+  std::optional<llvm::SmallVector<int64_t>> intsAttr(llvm::StringRef name);
+  std::optional<llvm::SmallVector<float>> floatsAttr(llvm::StringRef name);
+  const Tensor *tensorAttr(llvm::StringRef name);
+  /// For attributes that have no meaning at inference.
+  void ignoreAttr(llvm::StringRef name) { (void)find(name); }
+  /// A tensor attribute, or a file's bytes, as data.
+  mlir::FailureOr<TensorData> tensorData(const Tensor &tensor);
+
+  /// `axis` counted from the end if negative, within [0, rank); or an error.
+  mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);
+  /// The same for a list whose entries must differ.
+  mlir::FailureOr<llvm::SmallVector<int64_t>>
+  axes(llvm::ArrayRef<int64_t> axes, int64_t rank);
+
+  //===--- results --------------------------------------------------------===//
+  unsigned numOutputs() const { return results.size(); }
+  bool wantsOutput(unsigned i) const;
+  mlir::LogicalResult result(unsigned i, mlir::Value value, DType dtype);
+  mlir::LogicalResult result(mlir::Value value, DType dtype) {
+    return result(0, value, dtype);
+  }
+  mlir::LogicalResult constantResult(mlir::DenseElementsAttr value,
+                                     DType dtype);
+  mlir::LogicalResult dataResult(const TensorData &data);
+  /// The result is another name for `tensor`.
+  mlir::LogicalResult aliasResult(unsigned i, ImportedTensor &tensor);
+  llvm::MutableArrayRef<ImportedTensor> getResults() { return results; }
+
+  //===--- errors ---------------------------------------------------------===//
+  mlir::InFlightDiagnostic error(ImportErrorKind kind);
+  mlir::InFlightDiagnostic invalid() {
+    return error(ImportErrorKind::InvalidModel);
+  }
+  mlir::InFlightDiagnostic unsupported() {
+    return error(ImportErrorKind::Unsupported);
+  }
+  /// How messages call input `i`.
+  std::string inputText(unsigned i);
+  std::string inputText(ImportedTensor &tensor);
+
+  /// Success unless an attribute had a wrong type or was not asked for, or a
+  /// wanted output was not set.
+  mlir::LogicalResult finish();
+
+private:
+  const NodeAttribute *find(llvm::StringRef name);
+  const NodeAttribute *findOfType(llvm::StringRef name, NodeAttribute::Type type);
+
+  const Node &node;
+  std::string text;
+  Reporter &reporter;
+  ModelFile &file;
+  llvm::SmallVector<ImportedTensor *> inputs;
+  llvm::SmallVector<ImportedTensor, 1> results;
+  Materializer materialize;
+  llvm::StringSet<> asked;
+  bool wrongAttribute = false;
+};
+
+} // namespace memplan::onnx
+
+#endif // MEMPLAN_LIB_IMPORT_ONNX_NODEBUILDER_H

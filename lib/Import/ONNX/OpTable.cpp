@@ -1,0 +1,20 @@
+//===- OpTable.cpp - The operators that can be imported -------------------===//
+
+#include "OpTable.h"
+
+using namespace memplan::onnx;
+
+llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
+  return {constantOps(),      convolutionOps(), elementwiseOps(),
+          layoutOps(),        matrixOps(),      normalizationOps(),
+          poolingOps(),       reductionOps(),   selectionOps(), unaryOps()};
+}
+
+const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {
+  for (llvm::ArrayRef<OpEntry> family : allOps())
+    for (const OpEntry &entry : family)
+      if (name == entry.name && opset >= entry.firstOpset &&
+          opset <= entry.lastOpset)
+        return &entry;
+  return nullptr;
+}
