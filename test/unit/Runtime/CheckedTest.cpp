@@ -116,6 +116,15 @@ TEST_F(Checked, FindsReadsOfWhatWasNeverWritten) {
   expectFound(step("s2", at(0), at(64)), "byte 36 of the arena");
 }
 
+TEST_F(Checked, ANewLifeHoldsNothing) {
+  ASSERT_EQ(guard.begin(at(0), 64, "a"), MEMPLAN_OK);
+  ASSERT_EQ(step("s0", nullptr, at(0)), MEMPLAN_OK);
+  ASSERT_EQ(guard.end(at(0), 64), MEMPLAN_OK);
+  ASSERT_EQ(guard.begin(at(0), 64, "b"), MEMPLAN_OK);
+  ASSERT_EQ(guard.begin(at(64), 64, "c"), MEMPLAN_OK);
+  expectFound(step("s1", at(0), at(64)), "in buffer 'b', which was never");
+}
+
 #ifndef MEMPLAN_ASAN // which would stop at the access itself
 TEST_F(Checked, UndeclaredReadsOfDeadBytesGiveNaN) {
   ASSERT_EQ(guard.begin(at(0), 64, "a"), MEMPLAN_OK);

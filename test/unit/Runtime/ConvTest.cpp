@@ -183,6 +183,16 @@ TEST_F(Conv, ViewsIntoLargerTensors) {
   }
 }
 
+// Strides that would allow wide stores, with images that don't: 25 positions.
+TEST_F(Conv, PaddedChannels) {
+  ConvShape s = shape2D(3, 4, 9, 1, 5, 3, 1, 1);
+  s.yStrideF = 28, s.yStrideN = 9 * 28;
+  check(s);
+  s = shape2D(3, 4, 9, 1, 6, 3, 1, 1); // and 36, whose images are misaligned
+  s.yStrideN = 9 * 36 + 2;
+  check(s);
+}
+
 TEST_F(Conv, NothingToSumAndNothingToDo) {
   ConvShape none = shape2D(2, 0, 5, 1, 6, 3, 1, 1);
   check(none); // no channels: the epilogue of 0

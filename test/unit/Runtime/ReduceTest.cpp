@@ -18,7 +18,7 @@ __global__ void reduceKernel(const T *in, T *out, T *again) {
   const unsigned t = threadInBlock();
   out[t] = kWholeBlock ? blockReduce<Op>(in[t]) : warpReduce<Op>(in[t]);
   if (kWholeBlock) // at once, to show that calls don't disturb each other
-    again[t] = blockReduce<Op>(in[t]);
+    again[t] = blockReduce<Op>(T(in[t] + in[t]));
 }
 
 template <class Op, class T, class Combine>
@@ -37,17 +37,17 @@ void checkReduce(dim3 block, T start, Combine combine) {
                                block, nullptr, in.data(), whole.data(),
                                again.data()),
             MEMPLAN_OK);
-  T all = start;
+  T all = start, twice = start;
   for (unsigned first = 0; first < threads; first += 32) {
     T mine = start;
     for (unsigned i = first; i < threads && i < first + 32; ++i)
-      mine = combine(mine, in[i]);
+      mine = combine(mine, in[i]), twice = combine(twice, T(in[i] + in[i]));
     for (unsigned i = first; i < threads && i < first + 32; ++i)
       EXPECT_EQ(warp[i], mine) << i << " of " << threads;
     all = combine(all, mine);
   }
   EXPECT_EQ(whole, std::vector<T>(threads, all));
-  EXPECT_EQ(again, whole);
+  EXPECT_EQ(again, std::vector<T>(threads, twice));
 }
 
 TEST(Reduce, AllOperationsOverWholeAndShortWarps) {
@@ -64,7 +64,7 @@ TEST(Reduce, AllOperationsOverWholeAndShortWarps) {
     checkReduce<MaxOp, int32_t>(
         block, INT32_MIN, [](int32_t a, int32_t b) { return a > b ? a : b; });
   }
-  // Up to 2^100 and its negative: exact in double, whatever the order.
+  // Up to 2^200 and its negative: exact in double, whatever the order.
   checkReduce<ProdOp, double>(dim3(100), 1.0,
                               [](double a, double b) { return a * b; });
 }
