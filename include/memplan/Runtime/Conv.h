@@ -30,16 +30,19 @@ using ConvTile128x64 = ConvTile<128, 64, 8, 8>;
 using ConvTile64x64 = ConvTile<64, 64, 8, 4>;
 using ConvTile32x64 = ConvTile<32, 64, 4, 4>;
 using ConvTile32x32 = ConvTile<32, 32, 4, 2>;
+using ConvTile32x32By4 = ConvTile<32, 32, 4, 2, 4>; // slices of k
 
-/// Tests pin a kernel; emitted code leaves the choice to `conv`, whose results
-/// it doesn't change by a bit.
+/// Tests pin a kernel; emitted code leaves the choice to `conv`. It depends on
+/// nothing but the shape where it changes results (by rounding: only the kernel
+/// in slices sums in another order).
 enum class ConvKernel {
   Auto,
   Depthwise,
   Gemm128x64,
   Gemm64x64,
   Gemm32x64,
-  Gemm32x32
+  Gemm32x32,
+  Gemm32x32By4
 };
 
 /// The largest tile that still gives every multiprocessor something to do.
@@ -67,6 +70,14 @@ inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups) {
         wantedBlocks)
       return choice.kernel;
   }
+#ifdef __CUDACC__
+  // With less than a block for each multiprocessor and many steps in each, more
+  // warps a block are what is left to hide latencies. CPUs have none to hide.
+  if (g.depth >= 256 &&
+      ceilDiv(g.filters, 32) * int64_t(ceilDiv(g.allPixels, 32)) * groups <
+          wantedBlocks)
+    return ConvKernel::Gemm32x32By4;
+#endif
   return ConvKernel::Gemm32x32;
 }
 
@@ -88,8 +99,8 @@ memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
   const dim3 grid(unsigned(ceilDiv(g.allPixels, Tile::kPixels)),
                   unsigned(filterTiles), unsigned(groups));
   return launchWithBarriers(what, convImplicitGemmKernel<T, Epilogue, Tile>,
-                            grid, dim3(Tile::kThreads), stream, g, x, w, y,
-                            epilogue, vectors);
+                            grid, dim3(Tile::kThreads, Tile::kSlices), stream,
+                            g, x, w, y, epilogue, vectors);
 }
 
 template <class T, class Epilogue>
@@ -139,6 +150,9 @@ memplan_status conv(const char *what, const ConvShape &shape, const T *x,
   case ConvKernel::Gemm32x64:
     return launchConvGemm<ConvTile32x64>(what, g, groups, x, w, y, epilogue,
                                          stream);
+  case ConvKernel::Gemm32x32By4:
+    return launchConvGemm<ConvTile32x32By4>(what, g, groups, x, w, y, epilogue,
+                                            stream);
   case ConvKernel::Auto:
   case ConvKernel::Gemm32x32:
     break;

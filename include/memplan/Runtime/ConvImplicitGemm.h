@@ -6,7 +6,10 @@
 // a few columns of that, in registers. Two sets of shared tiles take turns, so
 // that the next is loaded while one is multiplied, with one barrier a step.
 //
-// Each result is summed over k in order, whatever the tile.
+// Small layers don't fill a GPU with blocks. There, a block's slices of 128
+// threads share one tile: each sums every kSlices-th part of k, and the first
+// adds the others' sums up at the end. Without slices, each result is summed
+// over k in order, whatever the tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +21,11 @@
 namespace memplan::rt {
 
 /// How a block's part of y is cut.
-template <int Filters, int Pixels, int RowsPerThread, int ColumnsPerThread>
+template <int Filters, int Pixels, int RowsPerThread, int ColumnsPerThread,
+          int Slices = 1>
 struct ConvTile {
-  static constexpr int kThreads = 128;
+  static constexpr int kThreads = 128; ///< Of a slice.
+  static constexpr int kSlices = Slices;
   static constexpr int kFilters = Filters, kPixels = Pixels;
   static constexpr int kRows = RowsPerThread, kColumns = ColumnsPerThread;
   /// Steps of k that are loaded at once.
@@ -39,11 +44,14 @@ struct ConvTile {
   static_assert(kFilters / kRows * kThreadColumns == kThreads);
   static_assert(kWeightVectors >= 1 && kFilters * kDepth % (4 * kThreads) == 0);
   static_assert(kThreads % kPixels == 0 && kRows % 4 == 0);
+  // The sums that a slice hands over take the place of its weights.
+  static_assert(kSlices == 1 ||
+                kFilters * kPixels <= 2 * kDepth * kFilterPitch);
 };
 
-/// Where step k of the sum takes its input: relative to a patch's origin, and
+/// Where the k-th summand takes its input: relative to a patch's origin, and
 /// to the first element of the group's channels.
-struct ConvStep {
+struct ConvSource {
   int64_t offset;
   int32_t z, y, x;
 };
@@ -53,10 +61,11 @@ struct ConvShared {
   using Accum = AccumOf<T>;
   alignas(16) Accum weights[2][Tile::kDepth][Tile::kFilterPitch];
   alignas(16) Accum patch[2][Tile::kDepth][Tile::kPixels];
-  ConvStep steps[2][Tile::kDepth];
+  ConvSource sources[2][Tile::kDepth];
 };
 
-/// One thread's view of the computation.
+/// One thread's view of the computation. Its steps are those of its slice: step
+/// i of slice s loads and multiplies part i * kSlices + s of k.
 template <class T, class Tile>
 class ConvThread {
 public:
@@ -86,40 +95,41 @@ public:
     }
   }
 
-  /// Works out the steps of the k-th tile, one a thread.
-  __device__ __forceinline__ void decodeSteps(int tile) {
+  /// Works out where a step's values come from, one k a thread.
+  __device__ __forceinline__ void decodeStep(int step) {
     const int i = int(threadIdx.x);
     if (i >= Tile::kDepth)
       return;
-    const int k = tile * Tile::kDepth + i;
-    ConvStep step = {0, kOutside, 0, 0};
+    const int k = firstOf(step) + i;
+    ConvSource source = {0, kOutside, 0, 0};
     if (k < g.depth) {
       uint32_t inChannel, inPlane, column;
       const uint32_t channel = g.byKernel.divide(uint32_t(k), inChannel);
-      step.z = int32_t(g.byKernelPlane.divide(inChannel, inPlane));
-      step.y = int32_t(g.byKernelRow.divide(inPlane, column));
-      step.z *= g.dilationZ;
-      step.y *= g.dilationY;
-      step.x = int32_t(column) * g.dilationX;
-      step.offset = channel * g.xStrideC +
-                    (int64_t(step.z) * g.inY + step.y) * g.inX + step.x;
+      source.z = int32_t(g.byKernelPlane.divide(inChannel, inPlane));
+      source.y = int32_t(g.byKernelRow.divide(inPlane, column));
+      source.z *= g.dilationZ;
+      source.y *= g.dilationY;
+      source.x = int32_t(column) * g.dilationX;
+      source.offset = channel * g.xStrideC +
+                      (int64_t(source.z) * g.inY + source.y) * g.inX + source.x;
     }
-    shared.steps[tile & 1][i] = step;
+    shared.sources[step & 1][i] = source;
   }
 
-  /// Brings the k-th tile from global memory into registers.
-  __device__ __forceinline__ void fetch(int tile) {
+  /// Brings a step's values from global memory into registers.
+  __device__ __forceinline__ void fetch(int step) {
     const int thread = int(threadIdx.x);
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kPatchValues; ++i) {
-      const ConvStep &step =
-          shared.steps[tile & 1][thread / Tile::kPixels +
-                                 i * (Tile::kThreads / Tile::kPixels)];
+      const ConvSource &source =
+          shared.sources[step & 1][thread / Tile::kPixels +
+                                   i * (Tile::kThreads / Tile::kPixels)];
       patchValues[i] = T(0.0f);
-      if (g.isInside(originZ + step.z, originY + step.y, originX + step.x))
-        patchValues[i] = patchOrigin[patchOffset + step.offset];
+      if (g.isInside(originZ + source.z, originY + source.y,
+                     originX + source.x))
+        patchValues[i] = patchOrigin[patchOffset + source.offset];
     }
-    const int k = tile * Tile::kDepth + weightColumn();
+    const int k = firstOf(step) + weightColumn();
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kWeightVectors; ++i) {
       const int filter = firstFilter + weightRow(i);
@@ -135,33 +145,33 @@ public:
     }
   }
 
-  /// Puts what was fetched into the k-th tile's shared memory.
-  __device__ __forceinline__ void stash(int tile) {
+  /// Puts what was fetched for a step into shared memory.
+  __device__ __forceinline__ void stash(int step) {
     const int thread = int(threadIdx.x);
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kPatchValues; ++i)
-      shared.patch[tile & 1][thread / Tile::kPixels +
+      shared.patch[step & 1][thread / Tile::kPixels +
                              i * (Tile::kThreads / Tile::kPixels)]
                   [thread % Tile::kPixels] = Accum(patchValues[i]);
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kWeightVectors; ++i) {
       MEMPLAN_UNROLL
       for (int j = 0; j < 4; ++j)
-        shared.weights[tile & 1][weightColumn() + j][weightRow(i)] =
+        shared.weights[step & 1][weightColumn() + j][weightRow(i)] =
             Accum(weightValues[i][j]);
     }
   }
 
-  /// Adds the product of the k-th tile.
-  __device__ __forceinline__ void multiply(int tile) {
+  /// Adds a step's product.
+  __device__ __forceinline__ void multiply(int step) {
     // A CPU has registers for half of the sums at a time.
 #ifdef __CUDACC__
     constexpr int kRowsAtOnce = Tile::kRows;
 #else
     constexpr int kRowsAtOnce = 4;
 #endif
-    const Accum(*weights)[Tile::kFilterPitch] = shared.weights[tile & 1];
-    const Accum(*patch)[Tile::kPixels] = shared.patch[tile & 1];
+    const Accum(*weights)[Tile::kFilterPitch] = shared.weights[step & 1];
+    const Accum(*patch)[Tile::kPixels] = shared.patch[step & 1];
     MEMPLAN_UNROLL
     for (int first = 0; first < Tile::kRows; first += kRowsAtOnce) {
 #ifdef __CUDACC__
@@ -191,6 +201,26 @@ public:
         }
       }
     }
+  }
+
+  /// Gathers the slices' sums in the first slice. True there.
+  __device__ __forceinline__ bool gatherSlices(Shared *slices) {
+    if (Tile::kSlices == 1)
+      return true;
+    __syncthreads(); // all have multiplied what is overwritten now
+    const int thread = int(threadIdx.x), slice = int(threadIdx.y);
+    if (slice > 0)
+      forEachSum([&](int i, Accum &sum) {
+        handedOver(slices[slice])[i * Tile::kThreads + thread] = sum;
+      });
+    __syncthreads();
+    if (slice > 0)
+      return false;
+    for (int other = 1; other < Tile::kSlices; ++other)
+      forEachSum([&](int i, Accum &sum) {
+        sum += handedOver(slices[other])[i * Tile::kThreads + thread];
+      });
+    return true;
   }
 
   /// Passes the sums through the epilogue, and out.
@@ -232,6 +262,22 @@ public:
   }
 
 private:
+  /// The first k of a step.
+  __device__ __forceinline__ int firstOf(int step) const {
+    return (step * Tile::kSlices + int(threadIdx.y)) * Tile::kDepth;
+  }
+  __device__ static __forceinline__ Accum *handedOver(Shared &slice) {
+    return &slice.weights[0][0][0];
+  }
+  template <class Use>
+  __device__ __forceinline__ void forEachSum(Use use) {
+    MEMPLAN_UNROLL
+    for (int i = 0; i < Tile::kRows; ++i) {
+      MEMPLAN_UNROLL
+      for (int j = 0; j < Tile::kColumns; ++j)
+        use(i * Tile::kColumns + j, sums[i][j]);
+    }
+  }
   // Four neighbours in k a thread; a row's are loaded by adjacent threads.
   __device__ __forceinline__ int weightColumn() const {
     return int(threadIdx.x) % (Tile::kDepth / 4) * 4;
@@ -266,36 +312,38 @@ struct ConvVectors {
 };
 
 template <class T, class Epilogue, class Tile>
-__global__ void __launch_bounds__(Tile::kThreads)
+__global__ void __launch_bounds__(Tile::kThreads *Tile::kSlices)
     convImplicitGemmKernel(const ConvGeometry g, const T *__restrict__ x,
                            const T *__restrict__ w, T *__restrict__ y,
                            const Epilogue epilogue, const ConvVectors vectors) {
-  __shared__ ConvShared<T, Tile> shared;
-  ConvThread<T, Tile> thread(g, shared, x, w, vectors.weights);
-  const int tiles = ceilDiv(g.depth, Tile::kDepth);
-  if (tiles > 0) {
-    thread.decodeSteps(0);
-    thread.decodeSteps(1);
+  __shared__ ConvShared<T, Tile> shared[Tile::kSlices];
+  ConvThread<T, Tile> thread(g, shared[threadIdx.y], x, w, vectors.weights);
+  // The same number for each slice: what lies beyond the end counts as zero.
+  const int steps = ceilDiv(g.depth, Tile::kDepth * Tile::kSlices);
+  if (steps > 0) {
+    thread.decodeStep(0);
+    thread.decodeStep(1);
     __syncthreads();
     thread.fetch(0);
     thread.stash(0);
     __syncthreads();
   }
-  // At the top of a step, its tile and the next one's steps are in shared
-  // memory; the other tile and the other steps were last read before the
+  // At the top, the step's values and the next one's sources are in shared
+  // memory; the other values and the other sources were last read before the
   // barrier that ended the step before, and may be overwritten.
-  for (int tile = 0; tile < tiles; ++tile) {
-    const bool more = tile + 1 < tiles;
+  for (int step = 0; step < steps; ++step) {
+    const bool more = step + 1 < steps;
     if (more)
-      thread.fetch(tile + 1);
-    thread.decodeSteps(tile + 2);
-    thread.multiply(tile);
+      thread.fetch(step + 1);
+    thread.decodeStep(step + 2);
+    thread.multiply(step);
     if (more) {
-      thread.stash(tile + 1);
+      thread.stash(step + 1);
       __syncthreads();
     }
   }
-  thread.store(y, epilogue, vectors.results);
+  if (thread.gatherSlices(shared))
+    thread.store(y, epilogue, vectors.results);
 }
 
 } // namespace memplan::rt

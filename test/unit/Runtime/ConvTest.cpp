@@ -24,8 +24,8 @@ struct Epilogue {
 };
 
 constexpr ConvKernel kGemmKernels[] = {
-    ConvKernel::Auto, ConvKernel::Gemm128x64, ConvKernel::Gemm64x64,
-    ConvKernel::Gemm32x64, ConvKernel::Gemm32x32};
+    ConvKernel::Auto,      ConvKernel::Gemm128x64, ConvKernel::Gemm64x64,
+    ConvKernel::Gemm32x64, ConvKernel::Gemm32x32,  ConvKernel::Gemm32x32By4};
 
 class Conv : public testing::Test {
 protected:

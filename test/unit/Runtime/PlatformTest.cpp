@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace memplan::rt;
@@ -78,6 +79,23 @@ TEST(Platform, ManyBlocksAreCutIntoStepsThatMeet) {
               MEMPLAN_OK);
     EXPECT_EQ(visits, std::vector<unsigned char>(visits.size(), 1));
   }
+}
+
+TEST(Platform, SeveralThreadsMayLaunchAtOnce) {
+  std::vector<std::vector<unsigned char>> visits(4);
+  std::vector<std::thread> callers;
+  for (auto &mine : visits)
+    callers.emplace_back([&mine] {
+      mine.assign(4000, 0);
+      for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(launch("c", countKernel, dim3(500), dim3(8), nullptr,
+                         mine.data(), int64_t(mine.size())),
+                  MEMPLAN_OK);
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+  for (const auto &mine : visits)
+    EXPECT_EQ(mine, std::vector<unsigned char>(4000, 50));
 }
 
 TEST(Platform, AnEmptyGridIsNoLaunch) {
