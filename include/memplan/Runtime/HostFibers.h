@@ -34,7 +34,7 @@
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1)
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) noexcept
       : x(x), y(y), z(z) {}
 };
 

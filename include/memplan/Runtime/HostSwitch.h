@@ -51,9 +51,8 @@ asm(MEMPLAN_ASM_FUNCTION("memplan_rt_switch",
                               "  ret\n"
                               ".size memplan_rt_switch, . - memplan_rt_switch\n"
                               ".popsection\n");
-inline constexpr size_t kSavedWords = 6; // then the return address
-inline constexpr size_t kReturnWord = 6;
-inline constexpr size_t kFrameWords = 8; // and a return address of its own
+inline constexpr size_t kReturnWord = 6; // after the saved registers
+inline constexpr size_t kFrameWords = 8; // `entry` returns to null
 #else
 asm(MEMPLAN_ASM_FUNCTION("memplan_rt_switch",
                          "%") "  sub sp, sp, #160\n"
@@ -84,7 +83,7 @@ asm(MEMPLAN_ASM_FUNCTION("memplan_rt_switch",
                               "  ret\n"
                               ".size memplan_rt_switch, . - memplan_rt_switch\n"
                               ".popsection\n");
-inline constexpr size_t kReturnWord = 11; // x30
+inline constexpr size_t kReturnWord = 11; // that of x30
 inline constexpr size_t kFrameWords = 20;
 #endif
 
@@ -102,10 +101,11 @@ struct Continuation {
 /// must not return.
 inline void prepare(Continuation &fresh, char *, char *stackTop,
                     void (*entry)()) {
-  auto top = reinterpret_cast<uintptr_t>(stackTop) & ~uintptr_t(15);
-  auto *frame = reinterpret_cast<void **>(top) - kFrameWords;
+  stackTop -= reinterpret_cast<uintptr_t>(stackTop) % 16;
+  char *frame = stackTop - kFrameWords * sizeof(void *);
   std::memset(frame, 0, kFrameWords * sizeof(void *));
-  frame[kReturnWord] = reinterpret_cast<void *>(entry);
+  const auto address = reinterpret_cast<uintptr_t>(entry);
+  std::memcpy(frame + kReturnWord * sizeof address, &address, sizeof address);
   fresh.stackPointer = frame;
 }
 

@@ -20,6 +20,8 @@
 #include <atomic>
 #include <mutex>
 
+// CUDA's names are reserved ones; here we are the implementation.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #define __global__
 #define __device__
 #define __host__
@@ -29,6 +31,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #endif
 #define __launch_bounds__(...)
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace memplan::rt {
 
@@ -201,6 +204,7 @@ memplan_status launchWithBarriers(const char *what, void (*kernel)(P...),
 } // namespace memplan::rt
 
 // Barriers and shuffles under CUDA's own names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 
 inline void __syncthreads() {
   if (auto *block = memplan::rt::host::blockFor("__syncthreads"))
@@ -244,5 +248,7 @@ T __shfl_xor_sync(unsigned mask, T value, int laneMask, int width = 32) {
         return source <= (lane | (w - 1)) ? source : lane;
       });
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 #endif // MEMPLAN_RUNTIME_PLATFORMHOST_H

@@ -84,6 +84,7 @@ TEST(Platform, ManyBlocksAreCutIntoStepsThatMeet) {
 TEST(Platform, SeveralThreadsMayLaunchAtOnce) {
   std::vector<std::vector<unsigned char>> visits(4);
   std::vector<std::thread> callers;
+  callers.reserve(visits.size());
   for (auto &mine : visits)
     callers.emplace_back([&mine] {
       mine.assign(4000, 0);
@@ -220,23 +221,23 @@ TEST(Platform, ABarrierUnderPlainLaunchIsReported) {
 // Shuffles
 //===----------------------------------------------------------------------===//
 
-enum Kind { Index, Up, Down, Xor };
+enum class Kind { Index, Up, Down, Xor };
 
-__global__ void shuffleKernel(int *out, int kind, int argument, int width) {
+__global__ void shuffleKernel(int *out, Kind kind, int argument, int width) {
   const int t = int(threadIdx.x);
   const unsigned all = 0xffffffffu;
   int got = -1;
   switch (kind) {
-  case Index:
+  case Kind::Index:
     got = __shfl_sync(all, t, argument, width);
     break;
-  case Up:
+  case Kind::Up:
     got = __shfl_up_sync(all, t, unsigned(argument), width);
     break;
-  case Down:
+  case Kind::Down:
     got = __shfl_down_sync(all, t, unsigned(argument), width);
     break;
-  case Xor:
+  case Kind::Xor:
     got = __shfl_xor_sync(all, t, argument, width);
     break;
   }
@@ -244,23 +245,23 @@ __global__ void shuffleKernel(int *out, int kind, int argument, int width) {
 }
 
 // From the PTX manual, `shfl.sync`: c packs the segment's mask and the clamp.
-int shuffleSource(int kind, int lane, int argument, int width) {
+int shuffleSource(Kind kind, int lane, int argument, int width) {
   const int segment = lane / width * width, last = segment + width - 1;
   int source = lane;
   bool valid = true;
   switch (kind) {
-  case Index:
+  case Kind::Index:
     source = segment + argument % width;
     break;
-  case Up:
+  case Kind::Up:
     source = lane - argument;
     valid = source >= segment;
     break;
-  case Down:
+  case Kind::Down:
     source = lane + argument;
     valid = source <= last;
     break;
-  case Xor:
+  case Kind::Xor:
     source = lane ^ argument;
     valid = source <= last;
     break;
@@ -270,7 +271,7 @@ int shuffleSource(int kind, int lane, int argument, int width) {
 
 TEST(Platform, ShufflesFollowThePtxManual) {
   for (int threads : {32, 96, 8, 41}) // full warps, and a short last one
-    for (int kind : {Index, Up, Down, Xor})
+    for (Kind kind : {Kind::Index, Kind::Up, Kind::Down, Kind::Xor})
       for (int width : {32, 16, 8, 4, 2, 1})
         for (int argument : {0, 1, 3, 5, 16, 31}) {
           std::vector<int> out(size_t(threads), -1);
@@ -284,7 +285,8 @@ TEST(Platform, ShufflesFollowThePtxManual) {
             if (source >= threads)
               source = t; // undefined in CUDA; here one's own
             ASSERT_EQ(out[size_t(t)], source)
-                << threads << " " << kind << " " << width << " " << argument;
+                << threads << " " << int(kind) << " " << width << " "
+                << argument;
           }
         }
 }
@@ -332,7 +334,8 @@ TEST(Memory, BlocksAreAlignedAndCounted) {
 }
 
 TEST(Memory, AnAllocationThatCantBeIsAnError) {
-  void *block = &block;
+  char other;
+  void *block = &other;
   EXPECT_EQ(deviceAllocate("huge", SIZE_MAX - 5, &block), MEMPLAN_ERROR_MEMORY);
   EXPECT_EQ(block, nullptr);
   EXPECT_TRUE(lastErrorHas("huge"));
