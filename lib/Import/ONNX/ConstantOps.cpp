@@ -66,7 +66,7 @@ static LogicalResult buildConstantOfShape(NodeBuilder &n) {
                        << "; a tensor of rank 1 is accepted";
   if (!checkedProduct(*shape))
     return n.invalid() << "the shape " << shapeText(*shape)
-                       << " has a negative extent or too many elements";
+                       << " has a negative extent or overflows 64 bits";
   DType dtype = DType::f32();
   Attribute value = n.b.getF32FloatAttr(0);
   if (const Tensor *tensor = n.tensorAttr("value")) {
@@ -113,8 +113,9 @@ static LogicalResult buildRange(NodeBuilder &n) {
   DType dtype = n.input(0).dtype;
   double bounds[3];
   for (unsigned i = 0; i < 3; ++i) {
-    FailureOr<DenseElementsAttr> elements =
-        n.constant(i, i == 0 ? "start" : i == 1 ? "limit" : "delta");
+    FailureOr<DenseElementsAttr> elements = n.constant(i, i == 0   ? "start"
+                                                          : i == 1 ? "limit"
+                                                                   : "delta");
     if (failed(elements))
       return failure();
     if (elements->getNumElements() != 1)
@@ -122,8 +123,8 @@ static LogicalResult buildRange(NodeBuilder &n) {
     if (dtype.isFloat())
       bounds[i] = elements->getValues<APFloat>()[0].convertToDouble();
     else
-      bounds[i] = static_cast<double>(
-          elements->getValues<APInt>()[0].getSExtValue());
+      bounds[i] =
+          static_cast<double>(elements->getValues<APInt>()[0].getSExtValue());
   }
   if (bounds[2] == 0)
     return n.invalid() << "delta is 0";
@@ -141,9 +142,9 @@ static LogicalResult buildRange(NodeBuilder &n) {
         Scalars s(b, loc, dtype);
         Value index = arith::IndexCastOp::create(
             b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 0));
-        return s.add(args[0], s.mul(castScalar(b, loc, index, DType::i64(),
-                                               dtype),
-                                    args[1]));
+        return s.add(
+            args[0],
+            s.mul(castScalar(b, loc, index, DType::i64(), dtype), args[1]));
       });
   return n.result(result, dtype);
 }

@@ -23,10 +23,11 @@ static LogicalResult buildConv(NodeBuilder &n) {
   int64_t groups = n.intAttr("group", 1);
   if (groups < 1 || x.dim(1) % groups != 0 || w.dim(0) % groups != 0 ||
       w.dim(1) != x.dim(1) / groups)
-    return n.invalid() << "with " << groups << " groups, " << n.inputText(0u)
-                       << " and " << n.inputText(1)
-                       << " do not fit: channels and features must be multiples "
-                          "of it, and the filter have channels / groups";
+    return n.invalid()
+           << "with " << groups << " groups, " << n.inputText(0u) << " and "
+           << n.inputText(1)
+           << " do not fit: channels and features must be multiples "
+              "of it, and the filter have channels / groups";
   ArrayRef<int64_t> kernel = w.shape().drop_front(2);
   if (auto declared = n.intsAttr("kernel_shape");
       declared && ArrayRef<int64_t>(*declared) != kernel)
@@ -44,8 +45,8 @@ static LogicalResult buildConv(NodeBuilder &n) {
   bool hasBias = n.hasInput(2);
   if (hasBias) {
     if (n.input(2).shape() != ArrayRef<int64_t>(w.dim(0)))
-      return n.invalid() << n.inputText(2) << " is the bias; shape "
-                         << w.dim(0) << " is accepted";
+      return n.invalid() << n.inputText(2) << " is the bias; shape " << w.dim(0)
+                         << " is accepted";
     extras.add(n.input(2), n.input(2).shape(),
                AffineMap::get(rank, 0, n.b.getAffineDimExpr(1)));
   }

@@ -17,18 +17,18 @@ struct Row {
 
 /// By TensorProto.DataType.
 static constexpr Row kRows[] = {
-    {"undefined", 0, DType::Float},     {"float", 32, DType::Float},
-    {"uint8", 8, DType::Unsigned},      {"int8", 8, DType::Signed},
-    {"uint16", 16, DType::Unsigned},    {"int16", 16, DType::Signed},
-    {"int32", 32, DType::Signed},       {"int64", 64, DType::Signed},
-    {"string", 0, DType::Float},        {"bool", 1, DType::Bool},
-    {"float16", 16, DType::Float},      {"double", 64, DType::Float},
-    {"uint32", 32, DType::Unsigned},    {"uint64", 64, DType::Unsigned},
-    {"complex64", 0, DType::Float},     {"complex128", 0, DType::Float},
-    {"bfloat16", 16, DType::Float},     {"float8e4m3fn", 0, DType::Float},
+    {"undefined", 0, DType::Float},      {"float", 32, DType::Float},
+    {"uint8", 8, DType::Unsigned},       {"int8", 8, DType::Signed},
+    {"uint16", 16, DType::Unsigned},     {"int16", 16, DType::Signed},
+    {"int32", 32, DType::Signed},        {"int64", 64, DType::Signed},
+    {"string", 0, DType::Float},         {"bool", 1, DType::Bool},
+    {"float16", 16, DType::Float},       {"double", 64, DType::Float},
+    {"uint32", 32, DType::Unsigned},     {"uint64", 64, DType::Unsigned},
+    {"complex64", 0, DType::Float},      {"complex128", 0, DType::Float},
+    {"bfloat16", 16, DType::Float},      {"float8e4m3fn", 0, DType::Float},
     {"float8e4m3fnuz", 0, DType::Float}, {"float8e5m2", 0, DType::Float},
     {"float8e5m2fnuz", 0, DType::Float}, {"uint4", 0, DType::Unsigned},
-    {"int4", 0, DType::Signed},         {"float4e2m1", 0, DType::Float},
+    {"int4", 0, DType::Signed},          {"float4e2m1", 0, DType::Float},
 };
 static constexpr int64_t kNumRows = sizeof(kRows) / sizeof(kRows[0]);
 static constexpr int64_t kBFloat16 = 16;
@@ -63,4 +63,17 @@ std::string memplan::onnx::dtypeName(int64_t code) {
   if (code < 0 || code >= kNumRows)
     return "type " + std::to_string(code);
   return kRows[code].name;
+}
+
+std::string memplan::onnx::typeText(DType dtype,
+                                    llvm::ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t extent : shape)
+    text += std::to_string(extent) + "x";
+  if (dtype.isBool())
+    return text + "bool";
+  if (dtype.code() == kBFloat16)
+    return text + "bf16";
+  const char *prefix = dtype.isFloat() ? "f" : dtype.isSigned() ? "i" : "ui";
+  return text + prefix + std::to_string(dtype.bits());
 }

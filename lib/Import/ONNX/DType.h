@@ -9,6 +9,7 @@
 #define MEMPLAN_LIB_IMPORT_ONNX_DTYPE_H
 
 #include "mlir/IR/Types.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <optional>
 #include <string>
@@ -48,6 +49,9 @@ private:
 /// The name of a TensorProto.DataType, known to the importer or not.
 std::string dtypeName(int64_t code);
 inline std::string dtypeName(DType dtype) { return dtypeName(dtype.code()); }
+
+/// "2x3xf32", with "ui8" for unsigned integers and "bool".
+std::string typeText(DType dtype, llvm::ArrayRef<int64_t> shape);
 
 } // namespace memplan::onnx
 

@@ -16,7 +16,13 @@ using namespace memplan::onnx;
 
 namespace {
 /// Element types that an operator takes.
-enum Accepts : unsigned { Floats = 1, Ints = 2, Bools = 4, Numbers = 3, Any = 7 };
+enum Accepts : unsigned {
+  Floats = 1,
+  Ints = 2,
+  Bools = 4,
+  Numbers = 3,
+  Any = 7
+};
 using ScalarFn = function_ref<Value(const Scalars &, ValueRange)>;
 } // namespace
 
@@ -49,12 +55,12 @@ static LogicalResult buildBroadcast(NodeBuilder &n, Accepts accepts,
     return failure();
   DType dtype = n.input(0).dtype;
   DType result = isPredicate ? DType::boolean() : dtype;
-  return n.result(broadcastElementwise(
-                      n, inputs, result.type(n.context()),
-                      [&](OpBuilder &b, Location loc, ValueRange args) {
-                        return fn(Scalars(b, loc, dtype), args);
-                      }),
-                  result);
+  return n.result(
+      broadcastElementwise(n, inputs, result.type(n.context()),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return fn(Scalars(b, loc, dtype), args);
+                           }),
+      result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,7 +97,9 @@ static LogicalResult buildBits(NodeBuilder &n) {
 static LogicalResult buildGreater(NodeBuilder &n) {
   return buildBroadcast(
       n, Numbers,
-      [](const Scalars &s, ValueRange args) { return s.less(args[1], args[0]); },
+      [](const Scalars &s, ValueRange args) {
+        return s.less(args[1], args[0]);
+      },
       /*isPredicate=*/true);
 }
 
@@ -117,8 +125,7 @@ static LogicalResult buildMean(NodeBuilder &n) {
 static LogicalResult buildMod(NodeBuilder &n) {
   bool isFmod = n.intAttr("fmod", 0) != 0;
   if (n.input(0).dtype.isFloat() && !isFmod)
-    return n.invalid() << n.inputText(0u)
-                       << " needs attribute 'fmod' to be 1";
+    return n.invalid() << n.inputText(0u) << " needs attribute 'fmod' to be 1";
   return buildBroadcast(n, Numbers, [&](const Scalars &s, ValueRange args) {
     Value x = args[0], y = args[1];
     if (s.dtype.isFloat())
@@ -152,7 +159,8 @@ static LogicalResult buildBitShift(NodeBuilder &n) {
 
 /// The exponent may have another type than the base, which is the result's.
 static LogicalResult buildPow(NodeBuilder &n) {
-  if (failed(checkAccepts(n, 0, Numbers)) || failed(checkAccepts(n, 1, Numbers)))
+  if (failed(checkAccepts(n, 0, Numbers)) ||
+      failed(checkAccepts(n, 1, Numbers)))
     return failure();
   DType base = n.input(0).dtype, exponent = n.input(1).dtype;
   std::optional<double> known;
@@ -175,13 +183,13 @@ static LogicalResult buildPow(NodeBuilder &n) {
     if (known == 3)
       return s.mul(s.mul(x, x), x);
     if (base.isFloat())
-      return s.make<math::PowFOp>(
-          x, castScalar(b, loc, args[1], exponent, base));
+      return s.make<math::PowFOp>(x,
+                                  castScalar(b, loc, args[1], exponent, base));
     // Integers through double, as the reference does for mixed types.
     DType wide = *DType::fromCode(11);
-    Value power = math::PowFOp::create(b, loc,
-                                       castScalar(b, loc, x, base, wide),
-                                       castScalar(b, loc, args[1], exponent, wide));
+    Value power =
+        math::PowFOp::create(b, loc, castScalar(b, loc, x, base, wide),
+                             castScalar(b, loc, args[1], exponent, wide));
     return castScalar(b, loc, power, wide, base);
   };
   return n.result(broadcastElementwise(n, {&n.input(0), &n.input(1)},
@@ -207,17 +215,17 @@ static LogicalResult buildPRelu(NodeBuilder &n) {
 
 static LogicalResult buildWhere(NodeBuilder &n) {
   if (!n.input(0).dtype.isBool())
-    return n.invalid() << n.inputText(0u) << " is the condition; bool is accepted";
+    return n.invalid() << n.inputText(0u)
+                       << " is the condition; bool is accepted";
   if (failed(n.sameTypes({1, 2})))
     return failure();
   DType dtype = n.input(1).dtype;
   return n.result(
-      broadcastElementwise(n, {&n.input(0), &n.input(1), &n.input(2)},
-                           dtype.type(n.context()),
-                           [&](OpBuilder &b, Location loc, ValueRange args) {
-                             return Scalars(b, loc, dtype)
-                                 .select(args[0], args[1], args[2]);
-                           }),
+      broadcastElementwise(
+          n, {&n.input(0), &n.input(1), &n.input(2)}, dtype.type(n.context()),
+          [&](OpBuilder &b, Location loc, ValueRange args) {
+            return Scalars(b, loc, dtype).select(args[0], args[1], args[2]);
+          }),
       dtype);
 }
 
@@ -232,7 +240,8 @@ static LogicalResult buildClip(NodeBuilder &n) {
     if (!n.hasInput(i))
       continue;
     if (n.input(i).numElements() != 1)
-      return n.invalid() << n.inputText(i) << " is a bound; a scalar is accepted";
+      return n.invalid() << n.inputText(i)
+                         << " is a bound; a scalar is accepted";
     operands.add(n.input(i), {}, AffineMap::get(x.rank(), 0, n.context()));
   }
   bool hasAttrs = n.opset < 11;
@@ -264,12 +273,12 @@ static LogicalResult buildCastTo(NodeBuilder &n, DType to) {
   n.ignoreAttr("round_mode");
   if (x.dtype == to)
     return n.aliasResult(0, x);
-  return n.result(broadcastElementwise(
-                      n, &x, to.type(n.context()),
-                      [&](OpBuilder &b, Location loc, ValueRange args) {
-                        return castScalar(b, loc, args[0], x.dtype, to);
-                      }),
-                  to);
+  return n.result(
+      broadcastElementwise(n, &x, to.type(n.context()),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return castScalar(b, loc, args[0], x.dtype, to);
+                           }),
+      to);
 }
 
 static LogicalResult buildCast(NodeBuilder &n) {
@@ -296,7 +305,8 @@ llvm::ArrayRef<OpEntry> memplan::onnx::elementwiseOps() {
       {"BitwiseXor", 18, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Ints>},
       {"Cast", 6, kNewestOpset, 1, 1, 1, buildCast},
       {"CastLike", 15, kNewestOpset, 2, 2, 1, buildCastLike},
-      {"Clip", 6, kNewestOpset, 1, 3, 1, buildClip},
+      {"Clip", 6, 10, 1, 1, 1, buildClip},
+      {"Clip", 11, kNewestOpset, 1, 3, 1, buildClip},
       {"Div", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::div, Numbers>},
       {"Equal", 7, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::equal, Any>},
       {"Greater", 7, kNewestOpset, 2, 2, 1, buildGreater},

@@ -124,15 +124,15 @@ Attribute Evaluator::runScalars(Block &block, ArrayRef<Attribute> arguments,
       if (found == tensors.end())
         return {};
       SmallVector<int64_t> index;
-      for (auto [value, extent] : llvm::zip(
-               extract.getIndices(), found->second.type.getShape())) {
+      for (auto [value, extent] :
+           llvm::zip(extract.getIndices(), found->second.type.getShape())) {
         auto at = dyn_cast_or_null<IntegerAttr>(scalars.lookup(value));
         if (!at || at.getInt() < 0 || at.getInt() >= extent)
           return {};
         index.push_back(at.getInt());
       }
-      scalars[op.getResult(0)] = found->second.at(
-          linearize(found->second.type.getShape(), index));
+      scalars[op.getResult(0)] =
+          found->second.at(linearize(found->second.type.getShape(), index));
       continue;
     }
     SmallVector<Attribute> operands;
@@ -227,8 +227,11 @@ bool Evaluator::runGeneric(linalg::GenericOp op) {
   auto type = cast<RankedTensorType>(op.getResult(0).getType());
   Elements result(type);
   result.isSplat = allSplat && type.getNumElements() > 0;
-  if (!result.isSplat)
+  if (!result.isSplat) {
+    if (type.getNumElements() > budget)
+      return false;
     result.values.resize(type.getNumElements());
+  }
   auto compute = [&](ArrayRef<int64_t> point) {
     SmallVector<Attribute> arguments;
     for (auto [index, input] : llvm::enumerate(op.getDpsInputOperands()))
@@ -243,10 +246,9 @@ bool Evaluator::runGeneric(linalg::GenericOp op) {
           value;
     return true;
   };
-  bool done =
-      result.isSplat
-          ? compute(SmallVector<int64_t>(op.getNumLoops(), 0))
-          : forEachIndex(op.getStaticLoopRanges(), compute);
+  bool done = result.isSplat
+                  ? compute(SmallVector<int64_t>(op.getNumLoops(), 0))
+                  : forEachIndex(op.getStaticLoopRanges(), compute);
   if (done)
     tensors.insert({op.getResult(0), std::move(result)});
   return done;
@@ -260,8 +262,10 @@ static Attribute combine(Combiner combiner, Attribute x, Attribute y) {
       return IntegerAttr::get(a.getType(), p + q);
     case Combiner::Prod:
       return IntegerAttr::get(a.getType(), p * q);
-    default:
-      return {}; // signedness is not known here
+    case Combiner::Max: // of signed integers, the importer makes no others
+      return IntegerAttr::get(a.getType(), llvm::APIntOps::smax(p, q));
+    case Combiner::Min:
+      return IntegerAttr::get(a.getType(), llvm::APIntOps::smin(p, q));
     }
   }
   auto a = cast<FloatAttr>(x);
@@ -288,6 +292,8 @@ bool Evaluator::runRowwise(RowwiseOp op) {
       return false;
   SmallVector<int64_t> extents = op.getLoopExtents();
   auto type = cast<RankedTensorType>(op.getResult().getType());
+  if (type.getNumElements() > budget)
+    return false;
   SmallVector<Attribute, 0> sums(type.getNumElements());
   auto readAll = [&](ArrayRef<int64_t> point) {
     SmallVector<Attribute> arguments;

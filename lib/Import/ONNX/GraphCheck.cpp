@@ -30,9 +30,7 @@ private:
 
   LogicalResult defineNames();
   LogicalResult visit(size_t root);
-  std::string text(size_t index) {
-    return nodeText(graph.nodes[index], index);
-  }
+  std::string text(size_t index) { return nodeText(graph.nodes[index], index); }
 
   const Graph &graph;
   Reporter &reporter;
@@ -70,12 +68,13 @@ LogicalResult Sorter::defineNames() {
         return reporter.invalid()
                << text(index) << " makes " << quoted(output)
                << ", which is also "
-               << (inputs.contains(output) ? "a graph input" : "an initializer");
+               << (inputs.contains(output) ? "a graph input"
+                                           : "an initializer");
       auto [at, isNew] = producers.try_emplace(output, index);
       if (!isNew)
-        return reporter.invalid() << text(index) << " makes " << quoted(output)
-                                  << ", which " << text(at->second)
-                                  << " makes as well";
+        return reporter.invalid()
+               << text(index) << " makes " << quoted(output) << ", which "
+               << text(at->second) << " makes as well";
     }
   return success();
 }
@@ -100,10 +99,10 @@ LogicalResult Sorter::visit(size_t root) {
       continue;
     auto producer = producers.find(input);
     if (producer == producers.end())
-      return reporter.invalid()
-             << text(index) << " (" << node.opType.str() << ") reads "
-             << quoted(input)
-             << ", which is no graph input, no initializer and no node's output";
+      return reporter.invalid() << text(index) << " (" << node.opType.str()
+                                << ") reads " << quoted(input)
+                                << ", which is no graph input, no initializer "
+                                   "and no node's output";
     size_t other = producer->second;
     if (states[other] == State::Open)
       return reporter.invalid()

@@ -99,14 +99,17 @@ LogicalResult GraphImporter::findOpset() {
 
 /// All operators that are not in the table, at once, before anything is built.
 LogicalResult GraphImporter::checkSupport(ArrayRef<const Node *> nodes) {
-  llvm::MapVector<std::pair<StringRef, StringRef>, int64_t> missing;
-  std::string first;
+  struct Missing {
+    int64_t count = 0;
+    std::string first;
+  };
+  llvm::MapVector<std::pair<StringRef, StringRef>, Missing> missing;
   for (const Node *node : nodes) {
     if (isDefaultDomain(node->domain) && findOp(node->opType, opset))
       continue;
-    if (missing.empty())
-      first = nodeText(*node, node - graph.nodes.data());
-    ++missing[{node->domain, node->opType}];
+    Missing &entry = missing[{node->domain, node->opType}];
+    if (entry.count++ == 0)
+      entry.first = nodeText(*node, node - graph.nodes.data());
   }
   if (missing.empty())
     return success();
@@ -118,10 +121,12 @@ LogicalResult GraphImporter::checkSupport(ArrayRef<const Node *> nodes) {
     auto [domain, name] = entry.first;
     if (!isDefaultDomain(domain))
       diagnostic << domain.str() << ".";
-    diagnostic << name.str() << " (" << entry.second << " node"
-               << (entry.second == 1 ? ")" : "s)");
+    if (entry.second.count == 1)
+      diagnostic << name.str() << " (" << entry.second.first << ")";
+    else
+      diagnostic << name.str() << " (" << entry.second.count
+                 << " nodes, the first " << entry.second.first << ")";
   });
-  diagnostic << "; the first is " << first;
   return failure();
 }
 
@@ -130,8 +135,8 @@ LogicalResult GraphImporter::addInitializers() {
     return reporter.error(ImportErrorKind::Unsupported)
            << "the graph has sparse initializers; dense ones are accepted";
   for (const Tensor &tensor : graph.initializers) {
-    FailureOr<TensorData> data =
-        checkTensor(tensor, "initializer " + quoted(tensor.name), file, reporter);
+    FailureOr<TensorData> data = checkTensor(
+        tensor, "initializer " + quoted(tensor.name), file, reporter);
     if (failed(data))
       return failure();
     ImportedTensor imported;
@@ -186,11 +191,10 @@ LogicalResult GraphImporter::addInputs() {
       shape.push_back(*dims.size(dim, input->name, index));
     auto count = checkedProduct(shape);
     if (!count || !checkedMul(*count, imported.dtype.bytes()))
-      return reporter.invalid()
-             << "graph input " << quoted(input->name) << " of shape "
-             << shapeText(shape) << " has more bytes than 64 bits can count";
-    imported.type =
-        RankedTensorType::get(shape, imported.dtype.type(&context));
+      return reporter.invalid() << "graph input " << quoted(input->name)
+                                << " of shape " << shapeText(shape)
+                                << " overflows: 64 bits cannot count its bytes";
+    imported.type = RankedTensorType::get(shape, imported.dtype.type(&context));
     types.push_back(imported.type);
     imported.value = entry->addArgument(imported.type, nameLoc(input->name));
     add(imported);
@@ -206,8 +210,7 @@ LogicalResult GraphImporter::checkDeclared(const ValueInfo &declared,
   auto mismatch = [&](const std::string &text) {
     return reporter.invalid()
            << "the model declares " << quoted(declared.name) << " as " << text
-           << ", but it is " << dtypeName(found.dtype) << " "
-           << shapeText(found.shape());
+           << ", but it is " << typeText(found.dtype, found.shape());
   };
   if (declared.kind.empty())
     return success();
@@ -217,8 +220,7 @@ LogicalResult GraphImporter::checkDeclared(const ValueInfo &declared,
     return mismatch(dtypeName(declared.dataType));
   if (!declared.shape)
     return success();
-  bool agrees =
-      static_cast<int64_t>(declared.shape->size()) == found.rank();
+  bool agrees = static_cast<int64_t>(declared.shape->size()) == found.rank();
   std::string shape;
   for (auto [index, dim] : llvm::enumerate(*declared.shape)) {
     auto size = dims.size(dim, declared.name, index);
@@ -228,8 +230,8 @@ LogicalResult GraphImporter::checkDeclared(const ValueInfo &declared,
   }
   if (agrees)
     return success();
-  return mismatch(dtypeName(found.dtype) + " " +
-                  (shape.empty() ? "scalar" : shape));
+  return mismatch(shape + (shape.empty() ? "" : "x") +
+                  typeText(found.dtype, {}));
 }
 
 LogicalResult GraphImporter::collectDeclared() {
@@ -321,8 +323,8 @@ LogicalResult GraphImporter::buildNode(const Node &node,
   };
 
   SmallVector<ImportedTensor> results;
-  bool isEvaluated = llvm::all_of(
-      inputs, [](ImportedTensor *t) { return !t || isSmall(*t); });
+  bool isEvaluated =
+      llvm::all_of(inputs, [](ImportedTensor *t) { return !t || isSmall(*t); });
   if (isEvaluated) {
     Block trial;
     OpBuilder b(&context);
@@ -361,7 +363,7 @@ LogicalResult GraphImporter::addResult(ImportedTensor result,
     return reporter.invalid()
            << text << " makes " << quoted(result.name) << " of shape "
            << shapeText(result.shape())
-           << ", which has more bytes than 64 bits can count";
+           << ", which overflows: 64 bits cannot count its bytes";
   auto declared = declarations.find(result.name);
   if (declared != declarations.end() &&
       failed(checkDeclared(*declared->second, result)))
@@ -385,8 +387,8 @@ LogicalResult GraphImporter::importNode(const Node &node) {
   while (!inputs.empty() && !inputs.back())
     inputs.pop_back();
   auto describe = [&]() {
-    return reporter.invalid() << text << " (" << node.opType.str() << ", opset "
-                              << opset << ") ";
+    return reporter.invalid()
+           << text << " (" << node.opType.str() << ", opset " << opset << ") ";
   };
   for (unsigned i = 0; i < entry.minInputs; ++i)
     if (i >= inputs.size() || !inputs[i])
@@ -395,9 +397,8 @@ LogicalResult GraphImporter::importNode(const Node &node) {
     return describe() << "has " << inputs.size() << " inputs; at most "
                       << entry.maxInputs << " are accepted";
   if (node.outputs.empty() || node.outputs.size() > entry.maxOutputs)
-    return describe() << "has " << node.outputs.size()
-                      << " outputs; 1 to " << entry.maxOutputs
-                      << " are accepted";
+    return describe() << "has " << node.outputs.size() << " outputs; 1 to "
+                      << entry.maxOutputs << " are accepted";
   return buildNode(node, text, entry, inputs);
 }
 
@@ -423,8 +424,7 @@ LogicalResult GraphImporter::addOutputs() {
 
 /// What was only needed to know a shape.
 void GraphImporter::eraseDead() {
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(main.front())))
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
     if (isOpTriviallyDead(&op))
       op.erase();
   llvm::DenseSet<StringRef> used;

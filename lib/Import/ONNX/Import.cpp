@@ -19,10 +19,10 @@ using namespace memplan;
 using namespace memplan::onnx;
 
 void memplan::registerImportDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, bufferization::BufferizationDialect,
-                  func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, tensor::TensorDialect,
-                  MemPlanDialect>();
+  registry
+      .insert<arith::ArithDialect, bufferization::BufferizationDialect,
+              func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+              memref::MemRefDialect, tensor::TensorDialect, MemPlanDialect>();
 }
 
 /// Decodes the file and checks that it is a model at all.

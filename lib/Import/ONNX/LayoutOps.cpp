@@ -34,8 +34,8 @@ static LogicalResult buildReshape(NodeBuilder &n) {
   for (auto [i, extent] : llvm::enumerate(*wanted)) {
     if (extent == 0 && !allowZero) {
       if (static_cast<int64_t>(i) >= x.rank())
-        return refuse() << ": entry " << i
-                        << " is 0, but the input has no dim " << i;
+        return refuse() << ": entry " << i << " is 0, but the input has no dim "
+                        << i;
       shape.push_back(x.dim(i));
     } else if (extent == -1) {
       if (open)
@@ -222,9 +222,8 @@ static LogicalResult buildDepthToSpace(NodeBuilder &n) {
                        << "multiple of " << s * s;
   int64_t depth = x.dim(1) / (s * s), h = x.dim(2), w = x.dim(3);
   bool isDcr = mode == "DCR";
-  Value split =
-      isDcr ? reshape(n, n.value(0), {x.dim(0), s, s, depth, h, w})
-            : reshape(n, n.value(0), {x.dim(0), depth, s, s, h, w});
+  Value split = isDcr ? reshape(n, n.value(0), {x.dim(0), s, s, depth, h, w})
+                      : reshape(n, n.value(0), {x.dim(0), depth, s, s, h, w});
   Value moved = isDcr ? transpose(n, split, {0, 3, 4, 1, 5, 2})
                       : transpose(n, split, {0, 1, 4, 2, 5, 3});
   return n.result(reshape(n, moved, {x.dim(0), depth, h * s, w * s}), x.dtype);
@@ -253,14 +252,17 @@ static LogicalResult buildSpaceToDepth(NodeBuilder &n) {
 llvm::ArrayRef<OpEntry> memplan::onnx::layoutOps() {
   static const OpEntry kOps[] = {
       {"DepthToSpace", 1, kNewestOpset, 1, 1, 1, buildDepthToSpace},
-      {"Dropout", 7, kNewestOpset, 1, 3, 2, buildDropout},
+      {"Dropout", 7, 11, 1, 1, 2, buildDropout},
+      {"Dropout", 12, kNewestOpset, 1, 3, 2, buildDropout},
       {"Flatten", 1, kNewestOpset, 1, 1, 1, buildFlatten},
       {"Identity", 1, kNewestOpset, 1, 1, 1, buildIdentity},
       {"Reshape", 5, kNewestOpset, 2, 2, 1, buildReshape},
       {"SpaceToDepth", 1, kNewestOpset, 1, 1, 1, buildSpaceToDepth},
-      {"Squeeze", 1, kNewestOpset, 1, 2, 1, buildSqueeze},
+      {"Squeeze", 1, 12, 1, 1, 1, buildSqueeze},
+      {"Squeeze", 13, kNewestOpset, 1, 2, 1, buildSqueeze},
       {"Transpose", 1, kNewestOpset, 1, 1, 1, buildTranspose},
-      {"Unsqueeze", 1, kNewestOpset, 1, 2, 1, buildUnsqueeze},
+      {"Unsqueeze", 1, 12, 1, 1, 1, buildUnsqueeze},
+      {"Unsqueeze", 13, kNewestOpset, 2, 2, 1, buildUnsqueeze},
   };
   return kOps;
 }

@@ -55,8 +55,7 @@ static LogicalResult buildMatMul(NodeBuilder &n) {
   AffineExpr m = n.b.getAffineDimExpr(numBatch),
              column = n.b.getAffineDimExpr(numBatch + 1),
              inner = n.b.getAffineDimExpr(numBatch + 2);
-  auto [lhs, lhsMap] =
-      readBatched(n, n.value(0), lhsShape, *batch, m, inner);
+  auto [lhs, lhsMap] = readBatched(n, n.value(0), lhsShape, *batch, m, inner);
   auto [rhs, rhsMap] =
       readBatched(n, n.value(1), rhsShape, *batch, inner, column);
   SmallVector<AffineExpr> outExprs;
@@ -71,12 +70,12 @@ static LogicalResult buildMatMul(NodeBuilder &n) {
   if (c.rank() != 1)
     result.push_back(rhsShape.back());
   Type element = a.type.getElementType();
-  auto op = MatMulOp::create(
-      n.b, n.loc, lhs, rhs, ValueRange(), empty(n, shape, element),
-      {lhsMap, rhsMap, outMap}, {},
-      [&](OpBuilder &b, Location loc, ValueRange args) {
-        return fromAccumulator(b, loc, args[0], element);
-      });
+  auto op =
+      MatMulOp::create(n.b, n.loc, lhs, rhs, ValueRange(),
+                       empty(n, shape, element), {lhsMap, rhsMap, outMap}, {},
+                       [&](OpBuilder &b, Location loc, ValueRange args) {
+                         return fromAccumulator(b, loc, args[0], element);
+                       });
   return n.result(reshape(n, op.getResult(), result), a.dtype);
 }
 
@@ -85,7 +84,8 @@ static LogicalResult buildGemm(NodeBuilder &n) {
   if (failed(n.floatInput(0)) || failed(n.sameTypes({0, 1, 2})))
     return failure();
   ImportedTensor &a = n.input(0), &c = n.input(1);
-  bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
+  bool transA = n.intAttr("transA", 0) != 0,
+       transB = n.intAttr("transB", 0) != 0;
   double alpha = n.floatAttr("alpha", 1), beta = n.floatAttr("beta", 1);
   if (a.rank() != 2 || c.rank() != 2)
     return n.invalid() << "matrices are accepted, found " << n.inputText(0u)
@@ -135,7 +135,8 @@ static LogicalResult buildGemm(NodeBuilder &n) {
 
 llvm::ArrayRef<OpEntry> memplan::onnx::matrixOps() {
   static const OpEntry kOps[] = {
-      {"Gemm", 7, kNewestOpset, 2, 3, 1, buildGemm},
+      {"Gemm", 7, 10, 3, 3, 1, buildGemm},
+      {"Gemm", 11, kNewestOpset, 2, 3, 1, buildGemm},
       {"MatMul", 1, kNewestOpset, 2, 2, 1, buildMatMul},
   };
   return kOps;

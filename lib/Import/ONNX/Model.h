@@ -35,7 +35,17 @@ struct Tensor {
 
 /// AttributeProto. `type` has the values of AttributeProto.AttributeType.
 struct NodeAttribute {
-  enum Type { Undefined, Float, Int, String, Tensor_, Graph, Floats, Ints, Strings };
+  enum Type {
+    Undefined,
+    Float,
+    Int,
+    String,
+    Tensor_,
+    Graph,
+    Floats,
+    Ints,
+    Strings
+  };
   llvm::StringRef name;
   int64_t type = Undefined;
   float f = 0;

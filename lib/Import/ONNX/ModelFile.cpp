@@ -26,9 +26,8 @@ FailureOr<ModelFile> ModelFile::open(Reporter &reporter) {
   if (!error && llvm::sys::fs::is_directory(status))
     error = std::make_error_code(std::errc::is_a_directory);
   if (!error) {
-    auto buffer =
-        llvm::MemoryBuffer::getFile(file.path, /*IsText=*/false,
-                                    /*RequiresNullTerminator=*/false);
+    auto buffer = llvm::MemoryBuffer::getFile(file.path, /*IsText=*/false,
+                                              /*RequiresNullTerminator=*/false);
     error = buffer.getError();
     if (!error)
       file.main = std::move(*buffer);
@@ -77,12 +76,13 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
 
   if (location.empty() || location.contains('\0') ||
       llvm::sys::path::is_absolute(location))
-    return refuse("which is not a relative path");
+    return refuse("which may be outside the model's folder, for it is not a "
+                  "relative path");
   llvm::SmallVector<StringRef> parts;
   location.split(parts, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef part : parts)
     if (part == "..")
-      return refuse("which leaves the model's folder");
+      return refuse("which is outside the model's folder");
 
   StringRef folder = llvm::sys::path::parent_path(path);
   std::string folderText = folder.empty() ? "." : folder.str();
@@ -92,16 +92,19 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
       break;
     bool isLast = index + 1 == parts.size();
     // O_NONBLOCK: a named pipe must not stop us before fstat refuses it.
-    int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
-                (isLast ? O_NONBLOCK : O_DIRECTORY);
+    int flags =
+        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (isLast ? O_NONBLOCK : O_DIRECTORY);
     at.reset(::openat(at.fd, part.str().c_str(), flags));
   }
-  if (at.fd < 0)
-    return refuse(errno == ELOOP || errno == ENOTDIR
-                      ? llvm::Twine("which goes through a symbolic link or a "
-                                    "file that is no folder")
-                      : "which cannot be opened: " +
-                            llvm::Twine(std::strerror(errno)));
+  if (at.fd < 0) {
+    int code = errno;
+    if (code == ELOOP || code == ENOTDIR)
+      return refuse("which may be outside the model's folder, for a part of it "
+                    "is a symbolic link or no folder");
+    return reporter.error(ImportErrorKind::IO)
+           << owner << " has its data in the external file " << quoted(location)
+           << ", which cannot be opened: " << std::strerror(code);
+  }
   struct stat info;
   if (::fstat(at.fd, &info) != 0 || !S_ISREG(info.st_mode))
     return refuse("which is not a regular file");

@@ -33,8 +33,8 @@ InFlightDiagnostic NodeBuilder::error(ImportErrorKind kind) {
 }
 
 std::string NodeBuilder::inputText(ImportedTensor &tensor) {
-  return quoted(tensor.name) + " (" + dtypeName(tensor.dtype) + " " +
-         shapeText(tensor.shape()) + ")";
+  return quoted(tensor.name) + " (" + typeText(tensor.dtype, tensor.shape()) +
+         ")";
 }
 
 std::string NodeBuilder::inputText(unsigned i) {
@@ -128,14 +128,15 @@ const NodeAttribute *NodeBuilder::find(StringRef name) {
   return nullptr;
 }
 
-const NodeAttribute *NodeBuilder::findOfType(StringRef name, NodeAttribute::Type type) {
+const NodeAttribute *NodeBuilder::findOfType(StringRef name,
+                                             NodeAttribute::Type type) {
   const NodeAttribute *attribute = find(name);
   // Files of IR version 1 have no types.
   if (attribute && attribute->type != type &&
       attribute->type != NodeAttribute::Undefined) {
-    static constexpr const char *kTypes[] = {
-        "undefined", "float",  "int",  "string", "tensor",
-        "graph",     "floats", "ints", "strings"};
+    static constexpr const char *kTypes[] = {"undefined", "float",  "int",
+                                             "string",    "tensor", "graph",
+                                             "floats",    "ints",   "strings"};
     invalid() << "attribute " << quoted(name) << " has type "
               << (attribute->type > 0 && attribute->type < 9
                       ? kTypes[attribute->type]

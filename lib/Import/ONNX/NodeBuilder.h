@@ -86,8 +86,8 @@ public:
   /// `axis` counted from the end if negative, within [0, rank); or an error.
   mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);
   /// The same for a list whose entries must differ.
-  mlir::FailureOr<llvm::SmallVector<int64_t>>
-  axes(llvm::ArrayRef<int64_t> axes, int64_t rank);
+  mlir::FailureOr<llvm::SmallVector<int64_t>> axes(llvm::ArrayRef<int64_t> axes,
+                                                   int64_t rank);
 
   //===--- results --------------------------------------------------------===//
   unsigned numOutputs() const { return results.size(); }
@@ -121,7 +121,8 @@ public:
 
 private:
   const NodeAttribute *find(llvm::StringRef name);
-  const NodeAttribute *findOfType(llvm::StringRef name, NodeAttribute::Type type);
+  const NodeAttribute *findOfType(llvm::StringRef name,
+                                  NodeAttribute::Type type);
 
   const Node &node;
   std::string text;

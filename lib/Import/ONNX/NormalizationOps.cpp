@@ -133,8 +133,8 @@ Value RowNorm::build() {
     return toAccumulator(b, loc, args[0]);
   };
   auto squareStage = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
-    Value d = centred(b, loc, args[0],
-                      subtractsMean ? args[numInputs] : Value());
+    Value d =
+        centred(b, loc, args[0], subtractsMean ? args[numInputs] : Value());
     return arith::MulFOp::create(b, loc, d, d);
   };
   SmallVector<RegionBuilder> stages;
@@ -144,12 +144,11 @@ Value RowNorm::build() {
   auto op = RowwiseOp::create(
       n.b, n.loc, inputs, empty(n, shape, element), rows, combiners(), maps,
       stages, [&](OpBuilder &b, Location loc, ValueRange args) {
-        Value d = centred(b, loc, args[0],
-                          subtractsMean ? args[numInputs] : Value());
-        Value y = arith::MulFOp::create(b, loc, d,
-                                        inverse(b, loc, args.back()));
-        auto scalars = parameters.scalars(
-            b, loc, args.slice(1, numInputs - 1));
+        Value d =
+            centred(b, loc, args[0], subtractsMean ? args[numInputs] : Value());
+        Value y =
+            arith::MulFOp::create(b, loc, d, inverse(b, loc, args.back()));
+        auto scalars = parameters.scalars(b, loc, args.slice(1, numInputs - 1));
         unsigned next = 0;
         if (scale)
           y = arith::MulFOp::create(b, loc, y,
@@ -242,8 +241,9 @@ static LogicalResult buildRMSNormalization(NodeBuilder &n) {
 static LogicalResult checkChannels(NodeBuilder &n, unsigned i) {
   if (n.input(i).shape() == ArrayRef<int64_t>(n.input(0).dim(1)))
     return success();
-  return n.invalid() << n.inputText(i) << " has one entry per channel: "
-                     << n.input(0).dim(1) << " is accepted";
+  return n.invalid() << n.inputText(i)
+                     << " has one entry per channel: " << n.input(0).dim(1)
+                     << " is accepted";
 }
 
 static LogicalResult buildInstanceNormalization(NodeBuilder &n) {
@@ -253,7 +253,8 @@ static LogicalResult buildInstanceNormalization(NodeBuilder &n) {
   if (x.rank() < 3)
     return n.invalid() << n.inputText(0u)
                        << " has no spatial dims; rank 3 and up is accepted";
-  RowNorm norm(n, x, x.shape(), llvm::to_vector(llvm::seq<int64_t>(2, x.rank())));
+  RowNorm norm(n, x, x.shape(),
+               llvm::to_vector(llvm::seq<int64_t>(2, x.rank())));
   norm.epsilon = n.floatAttr("epsilon", 1e-5f);
   norm.scale = &n.input(1);
   norm.bias = &n.input(2);
@@ -344,8 +345,8 @@ static LogicalResult buildBatchNormalization(NodeBuilder &n) {
         auto parameter = [&](unsigned i) {
           return castScalar(b, loc, args[i], n.input(i).dtype, dtype);
         };
-        Value deviation = s.make<math::SqrtOp>(
-            s.add(parameter(4), s.number(epsilon)));
+        Value deviation =
+            s.make<math::SqrtOp>(s.add(parameter(4), s.number(epsilon)));
         Value slope = s.div(parameter(1), deviation);
         return s.add(s.mul(s.sub(args[0], parameter(3)), slope), parameter(2));
       });

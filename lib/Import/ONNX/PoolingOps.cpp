@@ -36,9 +36,8 @@ static Value rootOf(const Scalars &s, Value x, int64_t p) {
   return s.make<math::PowFOp>(x, s.number(1.0 / p));
 }
 
-static LogicalResult buildPool(NodeBuilder &n, WindowKind kind, bool canDilate,
-                               bool canCeil, RegionBuilder map = first,
-                               RegionBuilder epilogue = first) {
+static FailureOr<Window> readPool(NodeBuilder &n, bool canDilate,
+                                  bool canCeil) {
   ImportedTensor &x = n.input(0);
   if (x.rank() < 3)
     return n.invalid() << n.inputText(0u)
@@ -47,8 +46,14 @@ static LogicalResult buildPool(NodeBuilder &n, WindowKind kind, bool canDilate,
   if (!kernel || static_cast<int64_t>(kernel->size()) != x.rank() - 2)
     return n.invalid() << "needs attribute 'kernel_shape' with " << x.rank() - 2
                        << " entries";
-  FailureOr<Window> window = readWindow(n, x.shape().drop_front(2), *kernel,
-                                        canDilate, canCeil);
+  return readWindow(n, x.shape().drop_front(2), *kernel, canDilate, canCeil);
+}
+
+static LogicalResult buildPool(NodeBuilder &n, WindowKind kind,
+                               const FailureOr<Window> &window,
+                               RegionBuilder map = first,
+                               RegionBuilder epilogue = first) {
+  ImportedTensor &x = n.input(0);
   if (failed(window))
     return failure();
   SmallVector<int64_t> shape = {x.dim(0), x.dim(1)};
@@ -66,10 +71,15 @@ static LogicalResult buildMaxPool(NodeBuilder &n) {
   if (!dtype.isFloat() && !dtype.isSigned())
     return n.unsupported() << n.inputText(0u)
                            << "; floats and signed integers are accepted";
-  // Says how Indices, an output that is refused, would count.
-  n.ignoreAttr("storage_order");
-  return buildPool(n, WindowKind::Max, /*canDilate=*/n.opset >= 10,
-                   /*canCeil=*/n.opset >= 10);
+  FailureOr<Window> window = readPool(n, /*canDilate=*/n.opset >= 10,
+                                      /*canCeil=*/n.opset >= 10);
+  if (failed(buildPool(n, WindowKind::Max, window)))
+    return failure();
+  bool isColumnMajor = n.opset >= 8 && n.intAttr("storage_order", 0) != 0;
+  if (!n.wantsOutput(1))
+    return success();
+  FailureOr<Value> indices = buildMaxPoolIndices(n, *window, isColumnMajor);
+  return failed(indices) ? failure() : n.result(1, *indices, DType::i64());
 }
 
 static LogicalResult buildAveragePool(NodeBuilder &n) {
@@ -83,11 +93,10 @@ static LogicalResult buildAveragePool(NodeBuilder &n) {
   auto narrow = [&](OpBuilder &b, Location loc, ValueRange args) {
     return fromAccumulator(b, loc, args[0], dtype.type(b.getContext()));
   };
-  return buildPool(n,
-                   includesPad ? WindowKind::AverageIncludePad
-                               : WindowKind::Average,
-                   /*canDilate=*/n.opset >= 19, /*canCeil=*/n.opset >= 10, widen,
-                   narrow);
+  return buildPool(
+      n, includesPad ? WindowKind::AverageIncludePad : WindowKind::Average,
+      readPool(n, /*canDilate=*/n.opset >= 19, /*canCeil=*/n.opset >= 10),
+      widen, narrow);
 }
 
 static FailureOr<int64_t> readP(NodeBuilder &n) {
@@ -103,8 +112,8 @@ static LogicalResult buildLpPool(NodeBuilder &n) {
     return failure();
   DType dtype = n.input(0).dtype;
   return buildPool(
-      n, WindowKind::Sum, /*canDilate=*/n.opset >= 18,
-      /*canCeil=*/n.opset >= 18,
+      n, WindowKind::Sum,
+      readPool(n, /*canDilate=*/n.opset >= 18, /*canCeil=*/n.opset >= 18),
       [&](OpBuilder &b, Location loc, ValueRange args) {
         return powerOf(Scalars(b, loc, dtype), args[0], *p);
       },
@@ -124,9 +133,9 @@ static LogicalResult buildGlobalPool(NodeBuilder &n, Combiner combiner,
                        << " has no channels; rank 2 and up is accepted";
   SmallVector<int64_t> shape = {x.dim(0), x.dim(1)};
   shape.append(x.rank() - 2, 1);
-  Value reduced =
-      reduceRows(n, n.value(0), llvm::to_vector(llvm::seq<int64_t>(2, x.rank())),
-                 x.type.getElementType(), combiner, map, finish);
+  Value reduced = reduceRows(n, n.value(0),
+                             llvm::to_vector(llvm::seq<int64_t>(2, x.rank())),
+                             x.type.getElementType(), combiner, map, finish);
   return n.result(reshape(n, reduced, shape), x.dtype);
 }
 
@@ -197,14 +206,14 @@ static LogicalResult buildLRN(NodeBuilder &n) {
       },
       [&](OpBuilder &b, Location loc, ValueRange args) {
         Scalars s(b, loc, x.dtype);
-        Value base = s.add(s.number(bias),
-                           s.mul(s.number(alpha / static_cast<float>(size)),
-                                 args[0]));
+        Value base =
+            s.add(s.number(bias),
+                  s.mul(s.number(alpha / static_cast<float>(size)), args[0]));
         return s.make<math::PowFOp>(base, s.number(beta));
       });
   // The division reads the centre of the window: an operand of the epilogue.
-  Value centre = op.addEpilogueOperand(
-      n.value(0), n.b.getMultiDimIdentityMap(x.rank()));
+  Value centre =
+      op.addEpilogueOperand(n.value(0), n.b.getMultiDimIdentityMap(x.rank()));
   auto yield = cast<YieldOp>(op.getEpilogue().front().getTerminator());
   OpBuilder b(yield);
   yield.setOperand(arith::DivFOp::create(b, n.loc, centre, yield.getValue()));
@@ -219,7 +228,8 @@ llvm::ArrayRef<OpEntry> memplan::onnx::poolingOps() {
       {"GlobalMaxPool", 1, kNewestOpset, 1, 1, 1, buildGlobalMaxPool},
       {"LpPool", 2, kNewestOpset, 1, 1, 1, buildLpPool},
       {"LRN", 1, kNewestOpset, 1, 1, 1, buildLRN},
-      {"MaxPool", 1, kNewestOpset, 1, 1, 2, buildMaxPool},
+      {"MaxPool", 1, 7, 1, 1, 1, buildMaxPool},
+      {"MaxPool", 8, kNewestOpset, 1, 1, 2, buildMaxPool},
   };
   return kOps;
 }

@@ -24,9 +24,6 @@ static FailureOr<Axes> readAxes(NodeBuilder &n, int64_t inputSince) {
   bool isNoop = false;
   if (n.opset < inputSince) {
     given = n.intsAttr("axes").value_or(SmallVector<int64_t>());
-    if (n.hasInput(1))
-      return n.invalid() << "has axes as an input, which is accepted from opset "
-                         << inputSince << " on";
   } else {
     isNoop = n.intAttr("noop_with_empty_axes", 0) != 0;
     if (n.hasInput(1)) {
@@ -57,11 +54,9 @@ static FailureOr<Axes> readAxes(NodeBuilder &n, int64_t inputSince) {
 using StageFn = function_ref<Value(const Scalars &, Value)>;
 
 /// finish(combine over the row of stage(x))
-static LogicalResult buildReduce(NodeBuilder &n, int64_t inputSince,
-                                 Combiner combiner, StageFn stage,
-                                 function_ref<Value(const Scalars &, Value,
-                                                    int64_t rowLength)>
-                                     finish) {
+static LogicalResult buildReduce(
+    NodeBuilder &n, int64_t inputSince, Combiner combiner, StageFn stage,
+    function_ref<Value(const Scalars &, Value, int64_t rowLength)> finish) {
   FailureOr<Axes> axes = readAxes(n, inputSince);
   if (failed(axes))
     return failure();
@@ -75,7 +70,8 @@ static LogicalResult buildReduce(NodeBuilder &n, int64_t inputSince,
   for (int64_t dim : axes->dims)
     length *= x.dim(dim);
   // Narrow floats are summed as float.
-  DType wide = x.dtype.isFloat() && x.dtype.bits() < 32 ? DType::f32() : x.dtype;
+  DType wide =
+      x.dtype.isFloat() && x.dtype.bits() < 32 ? DType::f32() : x.dtype;
   Type element = x.type.getElementType();
   Value reduced = reduceRows(
       n, n.value(0), axes->dims, element, combiner,
@@ -181,16 +177,26 @@ static LogicalResult buildReduceLogSumExp(NodeBuilder &n) {
 
 llvm::ArrayRef<OpEntry> memplan::onnx::reductionOps() {
   static const OpEntry kOps[] = {
-      {"ReduceL1", 1, kNewestOpset, 1, 2, 1, buildReduceL1},
-      {"ReduceL2", 1, kNewestOpset, 1, 2, 1, buildReduceL2},
-      {"ReduceLogSum", 1, kNewestOpset, 1, 2, 1, buildReduceLogSum},
-      {"ReduceLogSumExp", 1, kNewestOpset, 1, 2, 1, buildReduceLogSumExp},
-      {"ReduceMax", 1, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Max, 18>},
-      {"ReduceMean", 1, kNewestOpset, 1, 2, 1, buildReduceMean},
-      {"ReduceMin", 1, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Min, 18>},
-      {"ReduceProd", 1, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Prod, 18>},
-      {"ReduceSum", 1, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Sum, 13>},
-      {"ReduceSumSquare", 1, kNewestOpset, 1, 2, 1, buildReduceSumSquare},
+      {"ReduceL1", 1, 17, 1, 1, 1, buildReduceL1},
+      {"ReduceL1", 18, kNewestOpset, 1, 2, 1, buildReduceL1},
+      {"ReduceL2", 1, 17, 1, 1, 1, buildReduceL2},
+      {"ReduceL2", 18, kNewestOpset, 1, 2, 1, buildReduceL2},
+      {"ReduceLogSum", 1, 17, 1, 1, 1, buildReduceLogSum},
+      {"ReduceLogSum", 18, kNewestOpset, 1, 2, 1, buildReduceLogSum},
+      {"ReduceLogSumExp", 1, 17, 1, 1, 1, buildReduceLogSumExp},
+      {"ReduceLogSumExp", 18, kNewestOpset, 1, 2, 1, buildReduceLogSumExp},
+      {"ReduceMax", 1, 17, 1, 1, 1, buildPlain<Combiner::Max, 18>},
+      {"ReduceMax", 18, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Max, 18>},
+      {"ReduceMean", 1, 17, 1, 1, 1, buildReduceMean},
+      {"ReduceMean", 18, kNewestOpset, 1, 2, 1, buildReduceMean},
+      {"ReduceMin", 1, 17, 1, 1, 1, buildPlain<Combiner::Min, 18>},
+      {"ReduceMin", 18, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Min, 18>},
+      {"ReduceProd", 1, 17, 1, 1, 1, buildPlain<Combiner::Prod, 18>},
+      {"ReduceProd", 18, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Prod, 18>},
+      {"ReduceSum", 1, 12, 1, 1, 1, buildPlain<Combiner::Sum, 13>},
+      {"ReduceSum", 13, kNewestOpset, 1, 2, 1, buildPlain<Combiner::Sum, 13>},
+      {"ReduceSumSquare", 1, 17, 1, 1, 1, buildReduceSumSquare},
+      {"ReduceSumSquare", 18, kNewestOpset, 1, 2, 1, buildReduceSumSquare},
   };
   return kOps;
 }

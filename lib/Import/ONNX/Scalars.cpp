@@ -34,10 +34,11 @@ static Value limit(const Scalars &s, bool isHighest) {
         s.b.getFloatAttr(
             type, APFloat::getInf(type.getFloatSemantics(), !isHighest)));
   unsigned bits = s.dtype.bits();
-  APInt value = s.dtype.isSigned() ? (isHighest ? APInt::getSignedMaxValue(bits)
-                                                : APInt::getSignedMinValue(bits))
-                                   : (isHighest ? APInt::getMaxValue(bits)
-                                                : APInt::getMinValue(bits));
+  APInt value =
+      s.dtype.isSigned()
+          ? (isHighest ? APInt::getSignedMaxValue(bits)
+                       : APInt::getSignedMinValue(bits))
+          : (isHighest ? APInt::getMaxValue(bits) : APInt::getMinValue(bits));
   return arith::ConstantOp::create(s.b, s.loc,
                                    s.b.getIntegerAttr(s.type(), value));
 }

@@ -27,10 +27,9 @@ static Value insertSlice(NodeBuilder &n, Value source, Value into,
                          ArrayRef<int64_t> offsets) {
   auto type = cast<RankedTensorType>(source.getType());
   SmallVector<int64_t> ones(type.getRank(), 1);
-  return tensor::InsertSliceOp::create(n.b, n.loc, source, into,
-                                       attrs(n, offsets),
-                                       attrs(n, type.getShape()),
-                                       attrs(n, ones));
+  return tensor::InsertSliceOp::create(
+      n.b, n.loc, source, into, attrs(n, offsets), attrs(n, type.getShape()),
+      attrs(n, ones));
 }
 
 static Value indexConstant(OpBuilder &b, Location loc, int64_t value) {
@@ -176,11 +175,8 @@ static FailureOr<SliceLists> readSlice(NodeBuilder &n) {
                                        &lists.steps};
     static constexpr const char *kNames[] = {"starts", "ends", "axes", "steps"};
     for (unsigned i = 1; i <= 4; ++i) {
-      if (!n.hasInput(i)) {
-        if (i <= 2)
-          return n.invalid() << "has no input " << i << ", " << kNames[i - 1];
+      if (!n.hasInput(i))
         continue;
-      }
       FailureOr<SmallVector<int64_t>> values = n.ints(i, kNames[i - 1]);
       if (failed(values))
         return failure();
@@ -280,8 +276,7 @@ static Value safeIndex(OpBuilder &b, Location loc, Value index, DType dtype,
   Value wide = castScalar(b, loc, index, dtype, DType::i64());
   Value wrapped = s.select(s.less(wide, s.integer(0)),
                            s.add(wide, s.integer(extent)), wide);
-  Value clamped =
-      s.max(s.integer(0), s.min(wrapped, s.integer(extent - 1)));
+  Value clamped = s.max(s.integer(0), s.min(wrapped, s.integer(extent - 1)));
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), clamped);
 }
 
@@ -299,8 +294,8 @@ static LogicalResult checkIndices(NodeBuilder &n, int64_t extent) {
     return failure();
   for (int64_t index : *known)
     if (index < -extent || index >= extent)
-      return n.invalid() << "index " << index << " is outside ["
-                         << -extent << ", " << extent - 1 << "]";
+      return n.invalid() << "index " << index << " is outside [" << -extent
+                         << ", " << extent - 1 << "]";
   return success();
 }
 
@@ -320,8 +315,8 @@ static LogicalResult buildGather(NodeBuilder &n) {
       return failure();
     SmallVector<int64_t> offsets(x.rank(), 0), sizes(x.shape()),
         strides(x.rank(), 1);
-    offsets[*axis] = index->front() < 0 ? index->front() + x.dim(*axis)
-                                        : index->front();
+    offsets[*axis] =
+        index->front() < 0 ? index->front() + x.dim(*axis) : index->front();
     sizes[*axis] = 1;
     Value slice = extractSlice(n, n.value(0), offsets, sizes, strides);
     return n.result(reshape(n, slice, shape), x.dtype);
@@ -371,10 +366,10 @@ static LogicalResult buildGatherElements(NodeBuilder &n) {
       [&](OpBuilder &b, Location loc, ValueRange args) {
         SmallVector<Value> at;
         for (int64_t dim = 0; dim < x.rank(); ++dim)
-          at.push_back(dim == *axis ? safeIndex(b, loc, args[0], indices.dtype,
-                                                x.dim(dim))
-                                    : linalg::IndexOp::create(b, loc, dim)
-                                          .getResult());
+          at.push_back(
+              dim == *axis
+                  ? safeIndex(b, loc, args[0], indices.dtype, x.dim(dim))
+                  : linalg::IndexOp::create(b, loc, dim).getResult());
         return tensor::ExtractOp::create(b, loc, source, at).getResult();
       });
   return n.result(result, x.dtype);
@@ -391,7 +386,8 @@ static LogicalResult buildExpand(NodeBuilder &n) {
     return failure();
   auto shape = broadcastShapes({x.shape(), ArrayRef<int64_t>(*wanted)});
   if (!shape || !checkedProduct(*shape))
-    return n.invalid() << n.inputText(0u) << " does not broadcast with the shape "
+    return n.invalid() << n.inputText(0u)
+                       << " does not broadcast with the shape "
                        << shapeText(*wanted);
   if (ArrayRef<int64_t>(*shape) == x.shape())
     return n.aliasResult(0, x);
@@ -437,15 +433,54 @@ static LogicalResult buildTile(NodeBuilder &n) {
   return n.result(reshape(n, tiled, shape), x.dtype);
 }
 
+//===----------------------------------------------------------------------===//
+// Trilu
+//===----------------------------------------------------------------------===//
+
+/// Keeps the elements on and above (or below) the k-th diagonal.
+static LogicalResult buildTrilu(NodeBuilder &n) {
+  ImportedTensor &x = n.input(0);
+  if (x.rank() < 2)
+    return n.invalid() << n.inputText(0u) << "; rank 2 and up is accepted";
+  bool isUpper = n.intAttr("upper", 1) != 0;
+  int64_t k = 0;
+  if (n.hasInput(1)) {
+    FailureOr<int64_t> given = n.scalarInt(1, "the diagonal");
+    if (failed(given))
+      return failure();
+    k = std::clamp(*given, -x.dim(x.rank() - 2) - 1, x.dim(x.rank() - 1) + 1);
+  }
+  ElementwiseOperands operands(n);
+  operands.add(x, x.shape(), n.b.getMultiDimIdentityMap(x.rank()));
+  Value result = operands.build(
+      x.shape(), x.type.getElementType(),
+      [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+        Value row = linalg::IndexOp::create(b, loc, x.rank() - 2);
+        Value column = linalg::IndexOp::create(b, loc, x.rank() - 1);
+        Value diagonal =
+            arith::AddIOp::create(b, loc, row, indexConstant(b, loc, k));
+        Value keeps = arith::CmpIOp::create(b, loc,
+                                            isUpper ? arith::CmpIPredicate::sge
+                                                    : arith::CmpIPredicate::sle,
+                                            column, diagonal);
+        Scalars s(b, loc, x.dtype);
+        return s.select(keeps, args[0], s.integer(0));
+      });
+  return n.result(result, x.dtype);
+}
+
 llvm::ArrayRef<OpEntry> memplan::onnx::selectionOps() {
   static const OpEntry kOps[] = {
       {"Concat", 4, kNewestOpset, 1, kVariadic, 1, buildConcat},
       {"Expand", 8, kNewestOpset, 2, 2, 1, buildExpand},
       {"Gather", 1, kNewestOpset, 2, 2, 1, buildGather},
       {"GatherElements", 11, kNewestOpset, 2, 2, 1, buildGatherElements},
-      {"Slice", 1, kNewestOpset, 1, 5, 1, buildSlice},
-      {"Split", 2, kNewestOpset, 1, 2, kVariadic, buildSplit},
+      {"Slice", 1, 9, 1, 1, 1, buildSlice},
+      {"Slice", 10, kNewestOpset, 3, 5, 1, buildSlice},
+      {"Split", 2, 12, 1, 1, kVariadic, buildSplit},
+      {"Split", 13, kNewestOpset, 1, 2, kVariadic, buildSplit},
       {"Tile", 6, kNewestOpset, 2, 2, 1, buildTile},
+      {"Trilu", 14, kNewestOpset, 1, 2, 1, buildTrilu},
   };
   return kOps;
 }

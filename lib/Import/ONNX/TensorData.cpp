@@ -80,19 +80,18 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
            << owner << " is stored in segments; one piece is accepted";
   for (int64_t extent : tensor.dims)
     if (extent < 0)
-      return reporter.invalid() << owner << " has a negative extent: "
-                                << shapeText(tensor.dims);
+      return reporter.invalid()
+             << owner << " has a negative extent: " << shapeText(tensor.dims);
   auto count = checkedProduct(tensor.dims);
   auto bytes = count ? checkedMul(*count, dtype->bytes()) : std::nullopt;
   if (!bytes)
-    return reporter.invalid()
-           << owner << " of shape " << shapeText(tensor.dims)
-           << " has more bytes than 64 bits can count";
+    return reporter.invalid() << owner << " of shape " << shapeText(tensor.dims)
+                              << " overflows: 64 bits cannot count its bytes";
 
   TensorData data;
   data.dtype = *dtype;
-  data.type = RankedTensorType::get(tensor.dims,
-                                    dtype->type(&reporter.getContext()));
+  data.type =
+      RankedTensorType::get(tensor.dims, dtype->type(&reporter.getContext()));
   auto wrongSize = [&](int64_t found, StringRef unit, int64_t wanted) {
     return reporter.invalid()
            << owner << " of type " << dtypeName(*dtype) << " and shape "

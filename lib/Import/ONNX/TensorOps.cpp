@@ -40,8 +40,7 @@ Value memplan::onnx::reshape(NodeBuilder &n, Value tensor,
     if (!groups)
       return false;
     if (from.getRank() > to.getRank())
-      tensor =
-          tensor::CollapseShapeOp::create(n.b, n.loc, to, tensor, *groups);
+      tensor = tensor::CollapseShapeOp::create(n.b, n.loc, to, tensor, *groups);
     else
       tensor = tensor::ExpandShapeOp::create(n.b, n.loc, to, tensor, *groups);
     return true;
@@ -49,12 +48,13 @@ Value memplan::onnx::reshape(NodeBuilder &n, Value tensor,
   if (step(target))
     return tensor;
   // In general: all in one dim, then split anew.
-  auto flat = RankedTensorType::get({source.getNumElements()},
-                                    source.getElementType());
+  auto flat =
+      RankedTensorType::get({source.getNumElements()}, source.getElementType());
   if (source.getRank() != 1) {
     SmallVector<ReassociationIndices> groups;
     if (source.getRank() != 0)
-      groups.emplace_back(llvm::to_vector(llvm::seq<int64_t>(source.getRank())));
+      groups.emplace_back(
+          llvm::to_vector(llvm::seq<int64_t>(source.getRank())));
     if (source.getRank() == 0)
       tensor = tensor::ExpandShapeOp::create(n.b, n.loc, flat, tensor, groups);
     else

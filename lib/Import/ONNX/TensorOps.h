@@ -80,11 +80,12 @@ mlir::Value broadcastElementwise(NodeBuilder &n,
 
 /// A tensor whose element at each index is read from `source` at the index
 /// that `index` computes from the loop indices (all of type index).
-mlir::Value gatherElements(
-    NodeBuilder &n, mlir::Value source, llvm::ArrayRef<int64_t> shape,
-    llvm::function_ref<llvm::SmallVector<mlir::Value>(
-        mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>
-        index);
+mlir::Value
+gatherElements(NodeBuilder &n, mlir::Value source,
+               llvm::ArrayRef<int64_t> shape,
+               llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                   mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>
+                   index);
 
 /// The dims of `tensor` in another order: dim i of the result is dim
 /// `permutation[i]`.

@@ -15,12 +15,12 @@ using UnaryFn = function_ref<Value(const Scalars &, Value)>;
 
 static LogicalResult buildUnary(NodeBuilder &n, UnaryFn fn) {
   ImportedTensor &x = n.input(0);
-  return n.result(broadcastElementwise(
-                      n, &x, x.type.getElementType(),
-                      [&](OpBuilder &b, Location loc, ValueRange args) {
-                        return fn(Scalars(b, loc, x.dtype), args[0]);
-                      }),
-                  x.dtype);
+  return n.result(
+      broadcastElementwise(n, &x, x.type.getElementType(),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return fn(Scalars(b, loc, x.dtype), args[0]);
+                           }),
+      x.dtype);
 }
 
 static LogicalResult buildFloatUnary(NodeBuilder &n, UnaryFn fn) {
@@ -58,9 +58,8 @@ static LogicalResult buildNeg(NodeBuilder &n) {
 }
 
 static LogicalResult buildReciprocal(NodeBuilder &n) {
-  return buildFloatUnary(n, [](const Scalars &s, Value x) {
-    return s.div(s.number(1), x);
-  });
+  return buildFloatUnary(
+      n, [](const Scalars &s, Value x) { return s.div(s.number(1), x); });
 }
 
 /// -1, 0 or 1; a NaN stays one.
@@ -100,12 +99,12 @@ static LogicalResult buildPredicate(NodeBuilder &n, UnaryFn fn) {
   if (failed(n.floatInput(0)))
     return failure();
   ImportedTensor &x = n.input(0);
-  return n.result(broadcastElementwise(
-                      n, &x, n.b.getI1Type(),
-                      [&](OpBuilder &b, Location loc, ValueRange args) {
-                        return fn(Scalars(b, loc, x.dtype), args[0]);
-                      }),
-                  DType::boolean());
+  return n.result(
+      broadcastElementwise(n, &x, n.b.getI1Type(),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return fn(Scalars(b, loc, x.dtype), args[0]);
+                           }),
+      DType::boolean());
 }
 
 static LogicalResult buildIsNaN(NodeBuilder &n) {
@@ -132,9 +131,8 @@ static LogicalResult buildIsInf(NodeBuilder &n) {
 static LogicalResult buildRelu(NodeBuilder &n) {
   if (failed(numberInput(n)))
     return failure();
-  return buildUnary(n, [](const Scalars &s, Value x) {
-    return s.max(x, s.integer(0));
-  });
+  return buildUnary(
+      n, [](const Scalars &s, Value x) { return s.max(x, s.integer(0)); });
 }
 
 static Value sigmoid(const Scalars &s, Value x) {
@@ -182,9 +180,8 @@ static LogicalResult buildBelowZero(NodeBuilder &n, UnaryFn below) {
 
 static LogicalResult buildLeakyRelu(NodeBuilder &n) {
   float alpha = n.floatAttr("alpha", 0.01f);
-  return buildBelowZero(n, [&](const Scalars &s, Value x) {
-    return s.mul(s.number(alpha), x);
-  });
+  return buildBelowZero(
+      n, [&](const Scalars &s, Value x) { return s.mul(s.number(alpha), x); });
 }
 
 static LogicalResult buildElu(NodeBuilder &n) {
@@ -222,8 +219,8 @@ static LogicalResult buildThresholdedRelu(NodeBuilder &n) {
 static LogicalResult buildShrink(NodeBuilder &n) {
   float bias = n.floatAttr("bias", 0.0f), lambd = n.floatAttr("lambd", 0.5f);
   return buildFloatUnary(n, [&](const Scalars &s, Value x) {
-    Value above = s.select(s.less(s.number(lambd), x),
-                           s.sub(x, s.number(bias)), s.number(0));
+    Value above = s.select(s.less(s.number(lambd), x), s.sub(x, s.number(bias)),
+                           s.number(0));
     return s.select(s.less(x, s.number(-lambd)), s.add(x, s.number(bias)),
                     above);
   });
@@ -263,8 +260,7 @@ static LogicalResult buildGelu(NodeBuilder &n) {
     } else {
       Value cube = s.mul(s.mul(x, x), x);
       Value sum = s.add(x, s.mul(s.number(0.044715), cube));
-      inner =
-          s.make<math::TanhOp>(s.mul(s.number(std::sqrt(2.0 / M_PI)), sum));
+      inner = s.make<math::TanhOp>(s.mul(s.number(std::sqrt(2.0 / M_PI)), sum));
     }
     return s.mul(s.mul(s.number(0.5), x), s.add(s.number(1), inner));
   });

@@ -9,9 +9,10 @@ using namespace memplan;
 using namespace memplan::onnx;
 
 /// An attribute with one entry of at least `least` per spatial dim.
-static FailureOr<SmallVector<int64_t>>
-readEntries(NodeBuilder &n, StringRef name, size_t count, int64_t least,
-            int64_t otherwise) {
+static FailureOr<SmallVector<int64_t>> readEntries(NodeBuilder &n,
+                                                   StringRef name, size_t count,
+                                                   int64_t least,
+                                                   int64_t otherwise) {
   auto entries = n.intsAttr(name);
   if (!entries)
     return SmallVector<int64_t>(count, otherwise);
@@ -21,9 +22,9 @@ readEntries(NodeBuilder &n, StringRef name, size_t count, int64_t least,
   for (int64_t entry : *entries)
     // 2^31: keeps every product below in 64 bits.
     if (entry < least || entry > (int64_t(1) << 31))
-      return n.unsupported() << "attribute '" << name << "' has the entry "
-                             << entry << "; " << least
-                             << " to 2^31 is accepted";
+      return n.unsupported()
+             << "attribute '" << name << "' has the entry " << entry << "; "
+             << least << " to 2^31 is accepted";
   return *entries;
 }
 
@@ -55,7 +56,8 @@ FailureOr<Window> memplan::onnx::readWindow(NodeBuilder &n,
   bool isCeil = canCeil && n.intAttr("ceil_mode", 0) != 0;
 
   StringRef autoPad = n.stringAttr("auto_pad", "NOTSET");
-  bool isUpper = autoPad == "SAME_UPPER", isSame = isUpper || autoPad == "SAME_LOWER";
+  bool isUpper = autoPad == "SAME_UPPER",
+       isSame = isUpper || autoPad == "SAME_LOWER";
   if (!isSame && autoPad != "NOTSET" && autoPad != "VALID" && !autoPad.empty())
     return n.invalid() << "attribute 'auto_pad' is " << quoted(autoPad)
                        << "; NOTSET, SAME_UPPER, SAME_LOWER and VALID are "
@@ -77,8 +79,8 @@ FailureOr<Window> memplan::onnx::readWindow(NodeBuilder &n,
     int64_t output;
     if (isSame) {
       output = (input[i] + stride - 1) / stride;
-      int64_t total = std::max<int64_t>(
-          0, (output - 1) * stride + *reach - input[i]);
+      int64_t total =
+          std::max<int64_t>(0, (output - 1) * stride + *reach - input[i]);
       begin = isUpper ? total / 2 : total - total / 2;
       end = total - begin;
     } else {

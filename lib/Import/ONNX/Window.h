@@ -21,6 +21,12 @@ mlir::FailureOr<Window> readWindow(NodeBuilder &n,
                                    llvm::ArrayRef<int64_t> kernel,
                                    bool canDilate, bool canCeil);
 
+/// The second output of a MaxPool of these windows: for each window the
+/// position in the whole input of its largest element. With `isColumnMajor`
+/// positions within a channel count with the first spatial dim fastest.
+mlir::FailureOr<mlir::Value>
+buildMaxPoolIndices(NodeBuilder &n, const Window &window, bool isColumnMajor);
+
 } // namespace memplan::onnx
 
 #endif // MEMPLAN_LIB_IMPORT_ONNX_WINDOW_H

@@ -16,7 +16,12 @@
 
 namespace memplan::onnx {
 
-enum class WireType : uint8_t { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
+enum class WireType : uint8_t {
+  Varint = 0,
+  Fixed64 = 1,
+  Bytes = 2,
+  Fixed32 = 5
+};
 
 class WireReader {
 public:
