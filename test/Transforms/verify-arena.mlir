@@ -1,0 +1,205 @@
+// What bit other planners, as plans that must be refused. Each plan's numbers
+// (height, sum, bound) follow from its slots, so that only the named fault is
+// left. `verify-arena-invalid.mlir` has the faults in the numbers.
+// RUN: %mlir-opt %s --load-pass-plugin=%plugin --load-dialect-plugin=%plugin -split-input-file -verify-diagnostics \
+// RUN:   --pass-pipeline='builtin.module(memplan-verify-arena)'
+
+// Touching lifetimes taken as in place, but at a shifted offset: point 1 reads
+// bytes [0, 16) while it writes [8, 24).
+func.func @touching_shifted(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 24, lower_bound = 16, no_reuse = 32, optimal = false, alignment = 8>]} {
+  // expected-error @+2 {{is in use at point 1, outside of its lifetime}}
+  // expected-error @+1 {{buffer (bytes [0, 16), points [0, 1)) is touched while buffer (bytes [8, 24), points [1, 3)) shares bytes with it}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 1>} : memref<4xf32>
+  // expected-note @+1 {{which is made here}}
+  %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 8, lower = 1, upper = 3>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  // expected-note @+2 {{both are in use at this op}}
+  // expected-note @+1 {{here}}
+  memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+  memref.copy %b, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// An alias lost through a transpose and a reshape: %a is read at point 2.
+func.func @lost_alias(%x: memref<4x4xf32>, %y: memref<2x8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 64, lower_bound = 64, no_reuse = 128, optimal = true, alignment = 64>]} {
+  // expected-error @+2 {{is in use at point 1, outside of its lifetime}}
+  // expected-note @+1 {{which is made here}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 1>} : memref<4x4xf32>
+  // expected-error @+1 {{is touched while buffer (bytes [0, 64), points [0, 1)) shares bytes with it and is in use}}
+  %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 1, upper = 2>} : memref<4x4xf32>
+  memref.copy %x, %a : memref<4x4xf32> to memref<4x4xf32>
+  %t = memref.transpose %a (i, j) -> (j, i) : memref<4x4xf32> to memref<4x4xf32, strided<[1, 4]>>
+  %u = memref.transpose %t (i, j) -> (j, i) : memref<4x4xf32, strided<[1, 4]>> to memref<4x4xf32, strided<[4, 1]>>
+  %f = memref.collapse_shape %u [[0, 1]] : memref<4x4xf32, strided<[4, 1]>> into memref<16xf32, strided<[1]>>
+  %e = memref.expand_shape %f [[0, 1]] output_shape [2, 8] : memref<16xf32, strided<[1]>> into memref<2x8xf32>
+  // expected-note @+2 {{both are in use at this op}}
+  // expected-note @+1 {{here}}
+  memref.copy %x, %b : memref<4x4xf32> to memref<4x4xf32>
+  memref.copy %e, %y : memref<2x8xf32> to memref<2x8xf32>
+  return
+}
+
+// -----
+
+// A life not extended across a loop: %a is read again in the next iteration,
+// after %b has been written over it.
+func.func @loop(%x: memref<4xf32>, %n: index) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 16, lower_bound = 16, no_reuse = 32, optimal = true, alignment = 16>]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+2 {{is in use at point 3, outside of its lifetime}}
+  // expected-note @+1 {{which is made here}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @+1 {{is touched while}}
+    %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 3, upper = 5>} : memref<4xf32>
+    memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+    // expected-note @+2 {{both are in use at this op}}
+    // expected-note @+1 {{here}}
+    memref.copy %x, %b : memref<4xf32> to memref<4xf32>
+    memref.copy %b, %x : memref<4xf32> to memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// A copy of a buffer onto a shifted part of itself.
+func.func @shifted_copy(%x: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 32, optimal = true, alignment = 32>]} {
+  // expected-error @+1 {{is read and written in parts that overlap but differ}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<8xf32>
+  memref.copy %x, %a : memref<8xf32> to memref<8xf32>
+  %low = memref.subview %a[0] [6] [1] : memref<8xf32> to memref<6xf32, strided<[1]>>
+  %high = memref.subview %a[2] [6] [1] : memref<8xf32> to memref<6xf32, strided<[1], offset: 2>>
+  // expected-note @+1 {{by this}}
+  memref.copy %low, %high : memref<6xf32, strided<[1]>> to memref<6xf32, strided<[1], offset: 2>>
+  memref.copy %a, %x : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// Interleaved parts share no element: legal.
+func.func @interleaved(%x: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 32, optimal = true, alignment = 32>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<8xf32>
+  memref.copy %x, %a : memref<8xf32> to memref<8xf32>
+  %even = memref.subview %a[0] [4] [2] : memref<8xf32> to memref<4xf32, strided<[2]>>
+  %odd = memref.subview %a[1] [4] [2] : memref<8xf32> to memref<4xf32, strided<[2], offset: 1>>
+  memref.copy %even, %odd : memref<4xf32, strided<[2]>> to memref<4xf32, strided<[2], offset: 1>>
+  memref.copy %a, %x : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// A gap before the first buffer: 16 wasted bytes, so not optimal.
+// expected-error @+1 {{arena of 32 bytes is called optimal, but the bound is 16}}
+func.func @gap_first(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 16, no_reuse = 16, optimal = true, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// A yielded value that dies too early: %r is %a or %b until point 5.
+func.func @yielded(%x: memref<4xf32>, %c: i1) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 16, no_reuse = 48, optimal = false, alignment = 16>]} {
+  // expected-error @+1 {{buffer (bytes [0, 16), points [4, 5)) is touched while buffer (bytes [0, 16), points [1, 2)) shares bytes}}
+  %d = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 4, upper = 5>} : memref<4xf32>
+  // expected-note @+1 {{here}}
+  %r = scf.if %c -> memref<4xf32> {
+    // expected-error @+2 {{is in use at point 3, outside of its lifetime}}
+    // expected-note @+1 {{which is made here}}
+    %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 1, upper = 2>} : memref<4xf32>
+    memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+    scf.yield %a : memref<4xf32>
+  } else {
+    %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 2, upper = 6>} : memref<4xf32>
+    memref.copy %x, %b : memref<4xf32> to memref<4xf32>
+    scf.yield %b : memref<4xf32>
+  }
+  // expected-note @+1 {{both are in use at this op}}
+  memref.copy %x, %d : memref<4xf32> to memref<4xf32>
+  memref.copy %r, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// Liveness at the wrong scope: %a is touched in the branch alone, but the
+// branch stands in a loop that %a is made outside of.
+func.func @scope(%x: memref<4xf32>, %n: index, %c: i1) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 16, lower_bound = 16, no_reuse = 32, optimal = true, alignment = 16>]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+2 {{is in use at point 1, outside of its lifetime}}
+  // expected-note @+1 {{which is made here}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 2, upper = 4>} : memref<4xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @+1 {{is touched while}}
+    %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 5, upper = 7>} : memref<4xf32>
+    // expected-note @+1 {{here}}
+    scf.if %c {
+      memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+      memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+    }
+    // expected-note @+1 {{both are in use at this op}}
+    memref.copy %x, %b : memref<4xf32> to memref<4xf32>
+    memref.copy %b, %x : memref<4xf32> to memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// An output without consumers inside, and a dead leaf: both are written, so
+// both need bytes at that time.
+func.func @dead_leaf(%x: memref<4xf32>, %y: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 16, lower_bound = 16, no_reuse = 32, optimal = true, alignment = 16>]} {
+  // expected-note @+1 {{which is made here}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<4xf32>
+  // expected-error @+2 {{is in use at point 1, outside of its lifetime}}
+  // expected-error @+1 {{is touched while}}
+  %leaf = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 1, upper = 1>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  // expected-note @+2 {{both are in use at this op}}
+  // expected-note @+1 {{here}}
+  memref.copy %x, %leaf : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %y : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// Zero-sized buffers share bytes with nobody: legal.
+func.func @zero(%x: memref<4xf32>, %z: memref<0xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 16, lower_bound = 16, no_reuse = 16, optimal = true, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<4xf32>
+  %b = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 1, upper = 2>} : memref<0xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %z, %b : memref<0xf32> to memref<0xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// The same result twice, and an argument returned as it came in: legal, the
+// bytes are the caller's.
+func.func @same_twice(%x: memref<4xf32>, %y: memref<4xf32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 16, lower_bound = 16, no_reuse = 16, optimal = true, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %y : memref<4xf32> to memref<4xf32>
+  return %y, %y, %x : memref<4xf32>, memref<4xf32>, memref<4xf32>
+}
