@@ -1,0 +1,202 @@
+//===- ConvOp.cpp - memplan.conv to rt::conv ------------------------------===//
+
+#include "CppText.h"
+#include "LoopNest.h"
+#include "MapKernel.h"
+#include "ScalarCode.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+namespace {
+
+/// The functor that rt::conv applies to each sum, as text: pointers and strides
+/// are members, so that layers of one kind share it and thus the kernels.
+class ConvEpilogue {
+public:
+  ConvEpilogue(ConvOp op, const ScalarFunction &function,
+               ArrayRef<int64_t> outputShape)
+      : op(op), function(function), outputShape(outputShape) {}
+
+  void add(unsigned argument, const MapOperand &extra) {
+    elements[argument] = extra.name + "[" + place(extra) + "]";
+    members.insert(
+        members.begin() + numPointers++,
+        {"const " + *getCppType(extra.ref.elementType) + " *" + extra.name,
+         extra.name});
+  }
+
+  /// Defines the functor and returns the text that makes one.
+  std::string define(Emitter &emitter) {
+    std::string result = function.call(
+        [&](unsigned number) { return number ? elements[number] : "acc"; });
+    std::string text = "// " + op->getName().getStringRef().str() +
+                       ": from a sum to the output's element.\nstruct " +
+                       Emitter::kName.str() + " {\n";
+    SmallVector<std::string> values;
+    for (const auto &[declaration, value] : members) {
+      text += "  " + declaration + ";\n";
+      values.push_back(value);
+    }
+    Type accumulator = op.getEpilogue().getArgument(0).getType();
+    text += "  __device__ " + *getCppType(function.resultTypes.front()) +
+            " operator()(" + *getCppType(accumulator) + " acc, int" +
+            (usesImage ? " n" : "") + ", int" + (usesFilter ? " f" : "") +
+            ", int" + (usesPixel ? " p" : "") + ") const {\n    return " +
+            result + ";\n  }\n};\n";
+    return emitter.define("epilogue_" + function.hint, text) + "{" +
+           llvm::join(values, ", ") + "}";
+  }
+
+private:
+  std::string term(StringRef variable, StringRef name, int64_t coefficient) {
+    if (coefficient == 0)
+      return "";
+    if (coefficient == 1)
+      return variable.str();
+    members.push_back({"int64_t " + name.str(), std::to_string(coefficient)});
+    return variable.str() + " * " + name.str();
+  }
+
+  std::string place(const MapOperand &extra) {
+    ArrayRef<int64_t> coefficients = extra.access.coefficients;
+    SmallVector<std::string> terms;
+    auto coefficientOf = [&](unsigned dim) {
+      return outputShape[dim] == 1 ? 0 : coefficients[dim];
+    };
+    usesImage |= coefficientOf(0) != 0;
+    usesFilter |= coefficientOf(1) != 0;
+    terms.push_back(term("n", extra.name + "_n", coefficientOf(0)));
+    terms.push_back(term("f", extra.name + "_f", coefficientOf(1)));
+    appendSpatial(extra, terms);
+    return sum(terms);
+  }
+
+  /// The output position is one number; mostly the extra is walked alike.
+  void appendSpatial(const MapOperand &extra,
+                     SmallVectorImpl<std::string> &terms) {
+    SmallVector<unsigned> spatial;
+    for (unsigned dim = 2; dim < outputShape.size(); ++dim)
+      spatial.push_back(dim);
+    LinearAccess output;
+    output.coefficients.assign(outputShape.size(), 0);
+    int64_t below = 1;
+    for (unsigned dim : llvm::reverse(spatial)) {
+      output.coefficients[dim] = below;
+      below *= outputShape[dim];
+    }
+    LoopNest nest =
+        LoopNest(outputShape, {output, extra.access}).select(spatial);
+    nest.simplify(/*lead=*/0);
+    for (unsigned dim = 0; dim < nest.getNumDims(); ++dim) {
+      int64_t coefficient = nest.coefficients[1][dim];
+      if (coefficient == 0)
+        continue;
+      usesPixel = true;
+      std::string position = "p";
+      if (nest.coefficients[0][dim] != 1)
+        position += " / " + std::to_string(nest.coefficients[0][dim]);
+      if (dim != 0)
+        position += " % " + std::to_string(nest.extents[dim]);
+      if (position.size() > 1)
+        position = "(" + position + ")";
+      terms.push_back(
+          term(position, extra.name + "_p" + std::to_string(dim), coefficient));
+    }
+  }
+
+  ConvOp op;
+  const ScalarFunction &function;
+  ArrayRef<int64_t> outputShape;
+  llvm::DenseMap<unsigned, std::string> elements;
+  std::vector<std::pair<std::string, std::string>> members;
+  unsigned numPointers = 0;
+  bool usesImage = false, usesFilter = false, usesPixel = false;
+};
+
+/// "{1, 3, 3}" of the spatial entries, lifted to three.
+std::string lift(ArrayRef<int64_t> spatial, int64_t filler) {
+  SmallVector<std::string> entries(3 - spatial.size(), std::to_string(filler));
+  for (int64_t entry : spatial)
+    entries.push_back(std::to_string(entry));
+  return "{" + llvm::join(entries, ", ") + "}";
+}
+
+bool hasDenseSpatialDims(const BufferRef &ref) {
+  BufferRef channel = ref;
+  channel.shape.erase(channel.shape.begin(), channel.shape.begin() + 2);
+  channel.strides.erase(channel.strides.begin(), channel.strides.begin() + 2);
+  return channel.isDense();
+}
+
+std::string describeShape(ConvOp op, const BufferRef &x, const BufferRef &w,
+                          const BufferRef &y) {
+  ArrayRef<int64_t> in = x.shape, kernel = w.shape, out = y.shape;
+  std::string text = "ConvShape{";
+  text += std::to_string(in[0]) + ", " + std::to_string(in[1]) + ", " +
+          std::to_string(out[1]) + ", " + std::to_string(op.getGroups());
+  text += ", /*in=*/" + lift(in.drop_front(2), 1);
+  text += ", /*kernel=*/" + lift(kernel.drop_front(2), 1);
+  text += ", /*out=*/" + lift(out.drop_front(2), 1);
+  text += ", /*stride=*/" + lift(op.getStrides(), 1);
+  text += ", /*dilation=*/" + lift(op.getDilations(), 1);
+  text += ", /*pad=*/" + lift(op.getPadsBegin(), 0);
+  text += ", /*x, y strides=*/" + std::to_string(x.strides[0]) + ", " +
+          std::to_string(x.strides[1]) + ", " + std::to_string(y.strides[0]) +
+          ", " + std::to_string(y.strides[1]);
+  return text + "}";
+}
+
+} // namespace
+
+LogicalResult emitConv(Emitter &emitter, Operation *raw) {
+  auto op = cast<ConvOp>(raw);
+  auto x = emitter.buffers.resolve(op.getInput(), op);
+  auto w = emitter.buffers.resolve(op.getFilter(), op);
+  auto y = emitter.buffers.resolve(op.getInit(), op);
+  if (failed(x) || failed(w) || failed(y))
+    return failure();
+  if (!hasDenseSpatialDims(*x) || !hasDenseSpatialDims(*y) || !w->isDense())
+    return op.emitError("strides within a channel or a filter are unsupported "
+                        "by the CUDA target; copy the operand first");
+  if (!isa<FloatType>(x->elementType) || x->elementType != w->elementType ||
+      x->elementType != y->elementType ||
+      op.getEpilogue().getArgument(0).getType() !=
+          getAccumulatorType(x->elementType))
+    return op.emitError() << "convolution of " << x->elementType << " and "
+                          << w->elementType << " to " << y->elementType
+                          << " is unsupported by the CUDA target, which takes "
+                             "one floating-point type";
+  SmallVector<std::string> names = {"acc"};
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    names.push_back("e" + std::to_string(i));
+  auto function = makeScalarFunction(emitter, op, op.getEpilogue(), names);
+  if (failed(function))
+    return failure();
+  std::vector<PointerArgument> pointers = {
+      {"y", *y, false, true}, {"x", *x, true, false}, {"w", *w, true, false}};
+  ConvEpilogue epilogue(op, *function, y->shape);
+  for (auto [i, extra, map] :
+       llvm::enumerate(op.getExtras(),
+                       op.getExtraMaps().getAsValueRange<AffineMapAttr>())) {
+    if (!function->uses(i + 1))
+      continue;
+    auto operand = makeMapOperand(emitter, op, extra, map, names[i + 1]);
+    if (failed(operand))
+      return failure();
+    epilogue.add(i + 1, *operand);
+    pointers.push_back({operand->name, operand->ref, true, false});
+  }
+  if (y->getNumElements() == 0)
+    return success();
+  std::string call = "conv(" + quoteForString(getNodeName(op.getLoc())) + ", " +
+                     describeShape(op, *x, *w, *y) + ", x, w, y, " +
+                     epilogue.define(emitter) + ", run.stream)";
+  emitter.addLaunch(op, "memplan.conv", pointers, call);
+  return success();
+}
+
+} // namespace memplan

@@ -1,0 +1,185 @@
+//===- CppText.cpp - Pieces of C++ text -----------------------------------===//
+
+#include "CppText.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+std::optional<std::string> getCppType(Type type) {
+  if (type.isF32())
+    return "float";
+  if (type.isF64())
+    return "double";
+  if (type.isIndex())
+    return "int64_t";
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return std::nullopt;
+  switch (integer.getWidth()) {
+  case 1:
+    return "bool";
+  case 8:
+  case 16:
+  case 32:
+  case 64:
+    return (integer.isUnsigned() ? "uint" : "int") +
+           std::to_string(integer.getWidth()) + "_t";
+  default:
+    return std::nullopt;
+  }
+}
+
+std::string getUnsignedCppType(Type type) {
+  if (type.isIndex())
+    return "uint64_t";
+  unsigned width = type.getIntOrFloatBitWidth();
+  return width == 1 ? "bool" : "uint" + std::to_string(width) + "_t";
+}
+
+StringRef getDTypeName(Type type) {
+  if (type.isF32())
+    return "MEMPLAN_F32";
+  if (type.isF64())
+    return "MEMPLAN_F64";
+  if (type.isF16())
+    return "MEMPLAN_F16";
+  if (type.isBF16())
+    return "MEMPLAN_BF16";
+  if (type.isIndex())
+    return "MEMPLAN_I64";
+  bool isUnsigned = type.isUnsignedInteger();
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return "MEMPLAN_BOOL";
+  case 8:
+    return isUnsigned ? "MEMPLAN_U8" : "MEMPLAN_I8";
+  case 16:
+    return isUnsigned ? "MEMPLAN_U16" : "MEMPLAN_I16";
+  case 32:
+    return isUnsigned ? "MEMPLAN_U32" : "MEMPLAN_I32";
+  default:
+    return isUnsigned ? "MEMPLAN_U64" : "MEMPLAN_I64";
+  }
+}
+
+static std::string getFloatLiteral(const APFloat &value, bool isDouble) {
+  std::string type = isDouble ? "double" : "float";
+  if (value.isNaN())
+    return type + "(NAN)";
+  if (value.isInfinity())
+    return type + (value.isNegative() ? "(-INFINITY)" : "(INFINITY)");
+  // Precision 0 asks for as many digits as bring the same value back.
+  SmallString<32> digits;
+  value.toString(digits, /*FormatPrecision=*/0, /*FormatMaxPadding=*/3);
+  std::string text(digits);
+  if (text.find_first_of(".E") == std::string::npos)
+    text += ".0";
+  return isDouble ? text : text + "f";
+}
+
+std::optional<std::string> getCppLiteral(TypedAttr value) {
+  auto type = getCppType(value.getType());
+  if (!type)
+    return std::nullopt;
+  if (auto number = dyn_cast<FloatAttr>(value))
+    return getFloatLiteral(number.getValue(), number.getType().isF64());
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (!number)
+    return std::nullopt;
+  if (*type == "bool")
+    return number.getValue().isZero() ? "false" : "true";
+  if (number.getType().isUnsignedInteger())
+    return *type + "(" + llvm::toString(number.getValue(), 10, false) + "u)";
+  int64_t n = number.getValue().getSExtValue();
+  if (n == INT64_MIN)
+    return "INT64_MIN"; // its digits are no literal: the minus is an operator
+  return *type + "(" + std::to_string(n) + ")";
+}
+
+std::string escapeForComment(StringRef text, size_t limit) {
+  std::string result;
+  for (char c : text.take_front(limit)) {
+    bool isSafe = llvm::isPrint(c) && c != '\\' && c != '"' && c != '?';
+    // Neither the end of a comment nor a new one (-Wcomment).
+    if (!result.empty() && ((result.back() == '*' && c == '/') ||
+                            (result.back() == '/' && c == '*')))
+      isSafe = false;
+    result += isSafe ? c : '_';
+  }
+  if (text.size() > limit)
+    result += "...";
+  return result;
+}
+
+std::string quoteForString(StringRef text) {
+  std::string result = "\"";
+  for (unsigned char c : text) {
+    // Octal escapes end after three digits; hexadecimal ones would not.
+    if (llvm::isPrint(c) && c != '"' && c != '\\' && c != '?')
+      result += static_cast<char>(c);
+    else
+      llvm::raw_string_ostream(result)
+          << llvm::format("\\%03o", static_cast<unsigned>(c));
+  }
+  return result + "\"";
+}
+
+static void collectNames(Location location,
+                         llvm::SmallSetVector<StringRef, 4> &names,
+                         std::optional<unsigned> &line) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    names.insert(name.getName().getValue());
+  } else if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names, line);
+  } else if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    collectNames(call.getCallee(), names, line);
+  } else if (auto place = dyn_cast<FileLineColLoc>(location)) {
+    if (!line)
+      line = place.getLine();
+  }
+}
+
+std::string getNodeName(Location location) {
+  llvm::SmallSetVector<StringRef, 4> names;
+  std::optional<unsigned> line;
+  collectNames(location, names, line);
+  if (!names.empty())
+    return llvm::join(names, "+");
+  return line ? "line " + std::to_string(*line) : "unnamed";
+}
+
+std::string formatBytes(int64_t bytes) {
+  if (bytes < 1024)
+    return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes);
+  const char *unit = "";
+  for (const char *next : {"KiB", "MiB", "GiB", "TiB"}) {
+    value /= 1024;
+    unit = next;
+    if (value < 1024)
+      break;
+  }
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format(value < 100 ? "%.1f %s" : "%.0f %s", value, unit);
+  return text;
+}
+
+std::string formatType(MemRefType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << type.getElementType() << "[";
+  llvm::interleaveComma(type.getShape(), os);
+  os << "]";
+  return text;
+}
+
+} // namespace memplan

@@ -1,0 +1,186 @@
+//===- EmitCUDA.cpp - Planned memref IR to CUDA C++ text ------------------===//
+
+#include "memplan/Target/CUDA/EmitCUDA.h"
+
+#include "CppText.h"
+#include "Emitter.h"
+#include "Safetensors.h"
+#include "SourceWriter.h"
+#include "memplan/Analysis/Liveness.h"
+#include "memplan/Analysis/ProgramPoints.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+namespace {
+
+/// The families of ops that have kernels. Named linalg ops became generic.
+OpEmitter findEmitter(Operation *op) {
+  static const llvm::StringMap<OpEmitter> emitters = {
+      {"linalg.generic", emitGeneric},
+      {"memref.copy", emitCopy},
+      {"memplan.conv", emitConv},
+      {"memplan.matmul", emitMatMul},
+      {"memplan.reduce_window", emitReduceWindow},
+      {"memplan.rowwise", emitRowwise},
+  };
+  return emitters.lookup(op->getName().getStringRef());
+}
+
+/// Ops that need no code: views, constants, and the end of lives.
+bool needsNoCode(Operation *op) {
+  if (auto exit = dyn_cast<func::ReturnOp>(op))
+    return exit.getNumOperands() == 0;
+  return BufferTable::isViewLike(op) || isa<memref::DeallocOp>(op) ||
+         op->hasTrait<OpTrait::ConstantLike>() ||
+         (isMemoryEffectFree(op) && isOpTriviallyDead(op));
+}
+
+/// The one public function with a body.
+FailureOr<func::FuncOp> findEntry(ModuleOp module) {
+  func::FuncOp entry;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isDeclaration())
+      continue;
+    if (entry) {
+      InFlightDiagnostic diagnostic =
+          function.emitError("a second public function; the CUDA target emits "
+                             "one, make the others private");
+      diagnostic.attachNote(entry.getLoc()) << "the first is here";
+      return failure();
+    }
+    entry = function;
+  }
+  if (!entry) {
+    module.emitError("has no public function to emit CUDA for");
+    return failure();
+  }
+  if (!entry.getBody().hasOneBlock() || entry.getNumResults() != 0) {
+    entry.emitError("is unsupported by the CUDA target, which takes one block "
+                    "and results in arguments; run memplan-bufferize-pipeline");
+    return failure();
+  }
+  return entry;
+}
+
+/// One emitter then serves all of linalg.
+LogicalResult generalize(func::FuncOp entry) {
+  SmallVector<linalg::LinalgOp> named;
+  for (Operation &op : entry.getBody().front())
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      if (!isa<linalg::GenericOp>(op))
+        named.push_back(linalgOp);
+  IRRewriter rewriter(entry.getContext());
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::generalizeNamedOp(rewriter, op)))
+      return op.emitError()
+             << op->getName() << " is unsupported by the CUDA target";
+  }
+  return success();
+}
+
+LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
+  for (BlockArgument argument : entry.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type || !type.hasStaticShape() || !getCppType(type.getElementType()) ||
+        !type.getLayout().isIdentity() || !getContentBytes(type))
+      return entry.emitError()
+             << "argument " << number << " of type " << argument.getType()
+             << " is unsupported by the CUDA target, which takes memrefs of "
+                "static shape, identity layout and f32, f64, i1, i8, i16, i32, "
+                "i64 or index elements";
+    if (isArenaArgument(argument))
+      continue;
+    bool isOutput = isOutputArgument(argument);
+    auto &list = isOutput ? program.outputs : program.inputs;
+    auto given = entry.getArgAttrOfType<StringAttr>(number, kNameAttr);
+    list.push_back(
+        {given ? given.str()
+               : (isOutput ? "output" : "input") + std::to_string(list.size()),
+         type});
+  }
+  if (auto arenas = entry->getAttrOfType<ArrayAttr>(kArenasAttr)) {
+    if (arenas.size() > 1)
+      return entry.emitError()
+             << "has " << arenas.size()
+             << " arenas; the CUDA target takes one, in global memory";
+    for (auto arena : arenas.getAsRange<ArenaAttr>()) {
+      program.arenaBytes = arena.getBytes();
+      program.arenaAlignment = arena.getAlignment();
+    }
+  }
+  return success();
+}
+
+void readLives(func::FuncOp entry, ProgramText &program) {
+  entry.walk([&](Operation *op) {
+    auto slot = op->getAttrOfType<SlotAttr>(kSlotAttr);
+    if (!slot || op->getNumResults() != 1)
+      return;
+    auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
+    auto bytes = type ? getContentBytes(type) : std::nullopt;
+    if (bytes)
+      program.lives.push_back({getNodeName(op->getLoc()), slot.getOffset(),
+                               *bytes, slot.getLower(), slot.getUpper()});
+  });
+  llvm::stable_sort(program.lives, [](const auto &a, const auto &b) {
+    return a.lower < b.lower;
+  });
+}
+
+} // namespace
+
+FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
+                                const CUDAEmitOptions &options) {
+  OwningOpRef<ModuleOp> module(original.clone());
+  auto entry = findEntry(*module);
+  if (failed(entry))
+    return failure();
+  auto weights = computeWeightsLayout(*module);
+  if (failed(weights) || failed(generalize(*entry)))
+    return failure();
+  BufferTable buffers(*entry, *weights);
+  Emitter emitter(buffers);
+  ProgramText program{options,  getModelName(*module).str(),
+                      {},       {},
+                      *weights, 0,
+                      256,      {},
+                      emitter,  {}};
+  if (failed(readInterface(*entry, program)))
+    return failure();
+  readLives(*entry, program);
+  // Numbered after generalization: an op takes one point before and after it.
+  ProgramPoints points(*entry);
+  bool good = true;
+  for (Operation &op : entry->getBody().front()) {
+    if (needsNoCode(&op))
+      continue;
+    OpEmitter emit = findEmitter(&op);
+    if (!emit) {
+      op.emitError() << "'" << op.getName()
+                     << "' is unsupported by the CUDA target";
+      good = false;
+      continue;
+    }
+    good &= succeeded(emit(emitter, &op));
+    program.points.resize(emitter.launches.size(), points.begin(&op));
+  }
+  if (!good)
+    return failure();
+  auto source = writeSource(program, *module);
+  if (failed(source))
+    return failure();
+  return EmittedCUDA{*source, writeHeader(program)};
+}
+
+} // namespace memplan

@@ -1,0 +1,113 @@
+//===- Emitter.cpp - What the op emitters share ---------------------------===//
+
+#include "Emitter.h"
+
+#include "CppText.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+std::string Emitter::define(StringRef hint, StringRef text) {
+  auto found = nameOfText.find(text);
+  if (found != nameOfText.end())
+    return found->second;
+  std::string name = hint.str();
+  for (unsigned i = 2; !names.insert(name).second; ++i)
+    name = hint.str() + "_" + std::to_string(i);
+  nameOfText[text] = name;
+  std::string definition;
+  StringRef rest = text;
+  while (!rest.empty()) {
+    auto [before, after] = rest.split(kName);
+    definition += before;
+    if (before.size() != rest.size())
+      definition += name;
+    rest = after;
+  }
+  definitions.push_back(definition);
+  return name;
+}
+
+static std::string listTypes(ArrayRef<PointerArgument> pointers, bool written) {
+  SmallVector<std::string> types;
+  for (const PointerArgument &pointer : pointers)
+    if (pointer.written == written)
+      types.push_back(pointer.ref.format());
+  return llvm::join(types, ", ");
+}
+
+void Emitter::addLaunch(Operation *op, StringRef what,
+                        ArrayRef<PointerArgument> pointers, std::string call) {
+  Launch launch;
+  launch.op = op;
+  launch.node = getNodeName(op->getLoc());
+  int64_t read = 0, written = 0;
+  for (const PointerArgument &pointer : pointers) {
+    int64_t bytes =
+        pointer.ref.getNumElements() * pointer.ref.getElementBytes();
+    read += pointer.read ? bytes : 0;
+    written += pointer.written ? bytes : 0;
+  }
+  std::string inputs = listTypes(pointers, /*written=*/false);
+  launch.title = what.str() + (inputs.empty() ? "" : " ") + inputs + " -> " +
+                 listTypes(pointers, /*written=*/true) + "; reads " +
+                 formatBytes(read) + ", writes " + formatBytes(written);
+  launch.pointers.assign(pointers.begin(), pointers.end());
+  launch.call = std::move(call);
+  launches.push_back(std::move(launch));
+}
+
+std::string KernelText::number(StringRef type, const Twine &name,
+                               int64_t value) {
+  std::string text = name.str();
+  for (const Parameter &parameter : parameters)
+    if (parameter.name == text)
+      return text;
+  std::string argument = std::to_string(value);
+  if (type == "FastDiv")
+    argument = "FastDiv(" + argument + ")";
+  parameters.push_back({type.str() + " " + text, text, argument});
+  return text;
+}
+
+std::string KernelText::pointer(StringRef name, const BufferRef &ref, bool read,
+                                bool written) {
+  std::string type = *getCppType(ref.elementType);
+  parameters.push_back({(written ? "" : "const ") + type + " *" + name.str(),
+                        name.str(), name.str()});
+  pointers.push_back({name.str(), ref, read, written});
+  return name.str();
+}
+
+std::string KernelText::define(Emitter &emitter, StringRef hint,
+                               StringRef comment) {
+  std::string text = "// " + comment.str() + "\n";
+  text += "__global__ void " + Emitter::kName.str() + "(";
+  text += llvm::join(
+      llvm::map_range(parameters,
+                      [](const Parameter &p) { return p.declaration; }),
+      ", ");
+  text += ") {\n" + body + "}\n";
+  return emitter.define(hint, text);
+}
+
+std::string KernelText::launch(StringRef kernel, StringRef node,
+                               const Twine &grid, const Twine &block,
+                               bool barriers) const {
+  std::string text = barriers ? "launchWithBarriers(" : "launch(";
+  text += quoteForString(node) + ", " + kernel.str() + ", " + grid.str() +
+          ", " + block.str() + ", run.stream";
+  for (const Parameter &parameter : parameters)
+    text += ", " + parameter.argument;
+  return text + ")";
+}
+
+std::string gridFor(int64_t threads) {
+  return "dim3(" + std::to_string((threads + kMapThreads - 1) / kMapThreads) +
+         ")";
+}
+
+} // namespace memplan

@@ -1,0 +1,157 @@
+//===- MatMulEpilogue.cpp - Epilogues that a GEMM call has ----------------===//
+
+#include "MatMulEpilogue.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace memplan {
+
+static std::optional<double> getConstant(Value value) {
+  FloatAttr attribute;
+  if (!matchPattern(value, m_Constant(&attribute)))
+    return std::nullopt;
+  return attribute.getValueAsDouble();
+}
+
+static bool isConstant(Value value, double expected) {
+  auto constant = getConstant(value);
+  return constant && std::abs(*constant - expected) <= 1e-6 * expected;
+}
+
+/// The other operand of a commutative op of which one satisfies `matches`.
+template <class Op, class Predicate>
+static Value getOther(Value value, Predicate matches) {
+  auto op = value ? value.getDefiningOp<Op>() : Op();
+  if (!op)
+    return nullptr;
+  if (matches(op.getRhs()))
+    return op.getLhs();
+  return matches(op.getLhs()) ? op.getRhs() : Value();
+}
+
+template <class Op>
+static Value getOtherThanConstant(Value value, double expected) {
+  return getOther<Op>(value, [&](Value v) { return isConstant(v, expected); });
+}
+
+/// x of maximum(x, 0).
+static Value matchRelu(Value value) {
+  auto isZero = [](Value v) {
+    auto constant = getConstant(v);
+    return constant && *constant == 0;
+  };
+  return getOther<arith::MaximumFOp>(value, isZero);
+}
+
+/// Whether `value` is x^3, however it is multiplied together.
+static bool isCube(Value value, Value x) {
+  if (auto power = value.getDefiningOp<math::PowFOp>())
+    return power.getLhs() == x && isConstant(power.getRhs(), 3);
+  auto isX = [&](Value v) { return v == x; };
+  return getOther<arith::MulFOp>(getOther<arith::MulFOp>(value, isX), isX) == x;
+}
+
+/// x + 0.044715 x^3.
+static bool isGeluPolynomial(Value value, Value x) {
+  Value rest = getOther<arith::AddFOp>(value, [&](Value v) { return v == x; });
+  if (!rest)
+    return false;
+  Value cube = getOtherThanConstant<arith::MulFOp>(rest, 0.044715);
+  return cube && isCube(cube, x);
+}
+
+/// x of 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), with the three factors
+/// in any order.
+static Value matchGeluTanh(Value value) {
+  SmallVector<Value> factors = {value}, leaves;
+  while (!factors.empty()) {
+    Value factor = factors.pop_back_val();
+    auto product = factor.getDefiningOp<arith::MulFOp>();
+    if (product && leaves.size() + factors.size() < 3) {
+      factors.push_back(product.getLhs());
+      factors.push_back(product.getRhs());
+    } else {
+      leaves.push_back(factor);
+    }
+  }
+  Value x, onePlusTanh;
+  bool hasHalf = false;
+  for (Value leaf : leaves) {
+    if (isConstant(leaf, 0.5))
+      hasHalf = true;
+    else if (getOtherThanConstant<arith::AddFOp>(leaf, 1) && !onePlusTanh)
+      onePlusTanh = leaf;
+    else
+      x = leaf;
+  }
+  if (leaves.size() != 3 || !hasHalf || !x || !onePlusTanh)
+    return nullptr;
+  auto tanh = getOtherThanConstant<arith::AddFOp>(onePlusTanh, 1)
+                  .getDefiningOp<math::TanhOp>();
+  if (!tanh)
+    return nullptr;
+  Value inner = getOtherThanConstant<arith::MulFOp>(tanh.getOperand(),
+                                                    0.7978845608028654);
+  return inner && isGeluPolynomial(inner, x) ? x : Value();
+}
+
+/// alpha * acc + factor * argument + ...; each argument once.
+static bool matchSum(Value value, Block &block, double factor,
+                     MatMulEpilogue &result, bool &foundAccumulator) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != &block)
+      return false;
+    if (argument.getArgNumber() == 0) {
+      if (foundAccumulator)
+        return false;
+      foundAccumulator = true;
+      result.alpha = static_cast<float>(factor);
+      return true;
+    }
+    result.summands.push_back(
+        {argument.getArgNumber(), static_cast<float>(factor)});
+    return true;
+  }
+  if (auto add = value.getDefiningOp<arith::AddFOp>())
+    return factor == 1 &&
+           matchSum(add.getLhs(), block, factor, result, foundAccumulator) &&
+           matchSum(add.getRhs(), block, factor, result, foundAccumulator);
+  auto multiply = value.getDefiningOp<arith::MulFOp>();
+  if (!multiply || factor != 1)
+    return false;
+  auto constant = getConstant(multiply.getRhs());
+  Value other = multiply.getLhs();
+  if (!constant) {
+    constant = getConstant(multiply.getLhs());
+    other = multiply.getRhs();
+  }
+  return constant && isa<BlockArgument>(other) &&
+         matchSum(other, block, *constant, result, foundAccumulator);
+}
+
+std::optional<MatMulEpilogue> matchMatMulEpilogue(Region &region) {
+  Block &block = region.front();
+  Value value = block.getTerminator()->getOperand(0);
+  if (!value.getType().isF32())
+    return std::nullopt;
+  MatMulEpilogue result;
+  if (Value inner = matchRelu(value)) {
+    result.activation = MatMulEpilogue::Activation::Relu;
+    value = inner;
+  } else if (Value inner = matchGeluTanh(value)) {
+    result.activation = MatMulEpilogue::Activation::GeluTanh;
+    value = inner;
+  }
+  bool foundAccumulator = false;
+  if (!matchSum(value, block, 1, result, foundAccumulator) || !foundAccumulator)
+    return std::nullopt;
+  return result;
+}
+
+} // namespace memplan

@@ -1,0 +1,233 @@
+//===- ReduceWindowOp.cpp - memplan.reduce_window: a thread an output -----===//
+
+#include "CppText.h"
+#include "MapKernel.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+namespace {
+
+class WindowText {
+public:
+  WindowText(Emitter &emitter, ReduceWindowOp op) : emitter(emitter), op(op) {}
+
+  LogicalResult read();
+  void emit();
+
+private:
+  bool isAverage() {
+    return op.getKind() == WindowKind::Average ||
+           op.getKind() == WindowKind::AverageIncludePad;
+  }
+  void emitOrigins();
+  void emitLoops();
+  void emitCounts();
+  std::string launchAs();
+
+  Emitter &emitter;
+  ReduceWindowOp op;
+  BufferRef input;
+  std::vector<MapOperand> operands; ///< Input, used extras, output.
+  llvm::DenseMap<unsigned, unsigned> operandOfArgument; ///< Of the epilogue.
+  ScalarFunction map, epilogue;
+  SmallVector<int64_t> windowDims; ///< Those where the window does something.
+  LoopNest nest{{}, {}};
+  bool narrow = true;
+  KernelText kernel;
+  std::optional<IndexText> index;
+};
+
+LogicalResult WindowText::read() {
+  auto x = emitter.buffers.resolve(op.getInput(), op);
+  auto output = makeMapOperand(
+      emitter, op, op.getInit(),
+      AffineMap::getMultiDimIdentityMap(op.getWindow().size(), op.getContext()),
+      "y");
+  if (failed(x) || failed(output))
+    return failure();
+  input = *x;
+  output->read = false;
+  output->written = true;
+  auto madeMap = makeScalarFunction(emitter, op, op.getMap(), {"e"});
+  SmallVector<std::string> names = {"acc"};
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    names.push_back("e" + std::to_string(i));
+  auto madeEpilogue = makeScalarFunction(emitter, op, op.getEpilogue(), names);
+  if (failed(madeMap) || failed(madeEpilogue))
+    return failure();
+  map = *madeMap;
+  epilogue = *madeEpilogue;
+
+  int64_t rank = op.getWindow().size();
+  LinearAccess plain; // of the input, in the dims without a window
+  plain.coefficients.assign(rank, 0);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    // Only offset and stride then, and never outside.
+    bool isPlain =
+        op.getWindow()[dim] == 1 && op.getPadsBegin()[dim] == 0 &&
+        (output->ref.shape[dim] - 1) * op.getStrides()[dim] < input.shape[dim];
+    if (isPlain)
+      plain.coefficients[dim] = input.strides[dim] * op.getStrides()[dim];
+    else
+      windowDims.push_back(dim);
+  }
+  operands.push_back({"x", input, plain});
+  for (auto [i, extra, extraMap] :
+       llvm::enumerate(op.getExtras(),
+                       op.getExtraMaps().getAsValueRange<AffineMapAttr>())) {
+    if (!epilogue.uses(i + 1))
+      continue;
+    auto operand = makeMapOperand(emitter, op, extra, extraMap, names[i + 1]);
+    if (failed(operand))
+      return failure();
+    operandOfArgument[i + 1] = operands.size();
+    operands.push_back(*operand);
+  }
+  operands.push_back(*output);
+  SmallVector<LinearAccess> accesses;
+  for (const MapOperand &operand : operands)
+    accesses.push_back(operand.access);
+  nest = LoopNest(output->ref.shape, accesses);
+  int64_t span = 0;
+  for (auto [extent, stride] : llvm::zip_equal(input.shape, input.strides))
+    span += std::max<int64_t>(extent - 1, 0) * stride;
+  narrow = nest.isNarrow() && span < (int64_t(1) << 31);
+  nest.simplify(/*lead=*/operands.size() - 1, windowDims);
+  return success();
+}
+
+void WindowText::emitOrigins() {
+  for (int64_t dim : windowDims) {
+    std::string d = std::to_string(dim);
+    std::string origin = "int(" + index->dimOf(dim) + ")";
+    if (op.getStrides()[dim] != 1)
+      origin += " * " + std::to_string(op.getStrides()[dim]);
+    if (op.getPadsBegin()[dim] != 0)
+      origin += " - " + std::to_string(op.getPadsBegin()[dim]);
+    kernel.body += "  const int origin" + d + " = " + origin + ";\n";
+  }
+}
+
+/// Averages with padding count positions, which is a product over the dims.
+void WindowText::emitCounts() {
+  if (op.getKind() != WindowKind::AverageIncludePad)
+    return;
+  SmallVector<std::string> factors;
+  for (int64_t dim : windowDims) {
+    std::string d = std::to_string(dim);
+    std::string end = kernel.number("int", "padded" + d,
+                                    input.shape[dim] + op.getPadsEnd()[dim]);
+    kernel.body += "  int inside" + d + " = 0;\n  for (int w = 0; w < " +
+                   std::to_string(op.getWindow()[dim]) + "; ++w)\n    inside" +
+                   d + " += origin" + d + " + w * " +
+                   std::to_string(op.getDilations()[dim]) + " < " + end + ";\n";
+    factors.push_back("inside" + d);
+  }
+  kernel.body += "  const int count = " +
+                 (factors.empty() ? "1" : llvm::join(factors, " * ")) + ";\n";
+}
+
+void WindowText::emitLoops() {
+  std::string indent = "  ";
+  std::string type = index->type().str();
+  SmallVector<std::string> terms = {index->offset(0, "x")};
+  for (int64_t dim : windowDims) {
+    std::string d = std::to_string(dim), w = "w" + d, at = "at" + d;
+    std::string step = op.getDilations()[dim] == 1
+                           ? w
+                           : w + " * " + std::to_string(op.getDilations()[dim]);
+    kernel.body += indent + "for (int " + w + " = 0; " + w + " < " +
+                   std::to_string(op.getWindow()[dim]) + "; ++" + w + ") {\n";
+    indent += "  ";
+    kernel.body += indent + "const int " + at + " = origin" + d + " + " + step +
+                   ";\n" + indent + "if (" + at + " < 0 || " + at +
+                   " >= " + kernel.number("int", "size" + d, input.shape[dim]) +
+                   ")\n" + indent + "  continue;\n";
+    if (input.strides[dim] == 1)
+      terms.push_back(type + "(" + at + ")");
+    else if (input.shape[dim] > 1)
+      terms.push_back(type + "(" + at + ") * " +
+                      kernel.number(type, "x_stride" + d, input.strides[dim]));
+  }
+  std::string element =
+      map.call([&](unsigned) { return "x[" + sum(terms) + "]"; });
+  std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
+  kernel.body +=
+      indent + "acc = " + reduction + "::combine(acc, " + element + ");\n";
+  if (op.getKind() == WindowKind::Average)
+    kernel.body += indent + "++count;\n";
+  for (size_t i = 0; i < windowDims.size(); ++i) {
+    indent.resize(indent.size() - 2);
+    kernel.body += indent + "}\n";
+  }
+}
+
+std::string WindowText::launchAs() {
+  switch (op.getKind()) {
+  case WindowKind::Sum:
+    return "window_sum";
+  case WindowKind::Max:
+    return "window_max";
+  default:
+    return "window_average";
+  }
+}
+
+void WindowText::emit() {
+  if (nest.getNumPoints() == 0)
+    return;
+  index.emplace(kernel, nest, narrow, "d");
+  std::string type = index->type().str();
+  kernel.number(type, "count_all", nest.getNumPoints());
+  kernel.body += "  const " + type +
+                 " i = " + (narrow ? "blockIdx.x" : "int64_t(blockIdx.x)") +
+                 " * blockDim.x + threadIdx.x;\n"
+                 "  if (i >= count_all)\n    return;\n";
+  index->decode("i");
+  for (const MapOperand &operand : operands)
+    kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
+  emitOrigins();
+  emitCounts();
+  std::string scalar = *getCppType(map.resultTypes.front());
+  std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
+  if (op.getKind() == WindowKind::Average)
+    kernel.body += "  int count = 0;\n";
+  kernel.body +=
+      "  " + scalar + " acc = " + reduction + "::identity<" + scalar + ">();\n";
+  emitLoops();
+  if (isAverage())
+    kernel.body += "  if (count > 0)\n    acc /= " + scalar + "(count);\n";
+  unsigned output = operands.size() - 1;
+  std::string value = epilogue.call([&](unsigned number) -> std::string {
+    if (number == 0)
+      return "acc";
+    unsigned operand = operandOfArgument[number];
+    const std::string &name = operands[operand].name;
+    return name + "[" + index->offset(operand, name) + "]";
+  });
+  kernel.body += "  y[" + index->offset(output, "y") + "] = " + value + ";\n";
+  std::string hint = launchAs();
+  if (epilogue.hint != "copy")
+    hint += "_" + epilogue.hint;
+  std::string name = kernel.define(emitter, hint, "One result a thread.");
+  emitter.addLaunch(op, "memplan.reduce_window", kernel.pointers,
+                    kernel.launch(name, getNodeName(op.getLoc()),
+                                  gridFor(nest.getNumPoints()),
+                                  "dim3(" + Twine(kMapThreads) + ")"));
+}
+
+} // namespace
+
+LogicalResult emitReduceWindow(Emitter &emitter, Operation *raw) {
+  WindowText text(emitter, cast<ReduceWindowOp>(raw));
+  if (failed(text.read()))
+    return failure();
+  text.emit();
+  return success();
+}
+
+} // namespace memplan

@@ -1,0 +1,293 @@
+//===- ScalarCode.cpp - Regions of scalar ops to device functions ---------===//
+
+#include "ScalarCode.h"
+
+#include "CppText.h"
+#include "ScalarOps.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+std::string
+ScalarFunction::call(llvm::function_ref<std::string(unsigned)> argument,
+                     llvm::function_ref<std::string(int64_t)> index,
+                     ArrayRef<std::string> results) const {
+  if (kind == Kind::Literal)
+    return text;
+  if (kind == Kind::Argument)
+    return argument(arguments.front());
+  SmallVector<std::string> operands;
+  for (unsigned number : arguments)
+    operands.push_back(argument(number));
+  for (int64_t dim : indices)
+    operands.push_back("int64_t(" + index(dim) + ")");
+  for (const PointerArgument &table : tables)
+    operands.push_back(table.name);
+  if (numResults > 1)
+    operands.append(results.begin(), results.end());
+  return text + "(" + llvm::join(operands, ", ") + ")";
+}
+
+/// Turns one region into text.
+class ScalarCode {
+public:
+  ScalarCode(Emitter &emitter, Operation *op, Block &block,
+             ArrayRef<std::string> argumentNames)
+      : emitter(emitter), op(op), block(block), argumentNames(argumentNames) {}
+
+  FailureOr<ScalarFunction> make();
+
+private:
+  FailureOr<std::string> getOperand(Value value, Operation *user);
+  LogicalResult emitOp(Operation *inner);
+  LogicalResult emitLoad(memref::LoadOp load);
+  FailureOr<std::string> emitAffine(AffineExpr expr, AffineMap map,
+                                    ValueRange operands, Operation *user);
+  void bind(Value value, std::string expression);
+  LogicalResult defineFunction(ValueRange yielded);
+
+  Emitter &emitter;
+  Operation *op;
+  Block &block;
+  ArrayRef<std::string> argumentNames;
+  llvm::DenseMap<Value, std::string> text;
+  std::string statements;
+  unsigned numTemporaries = 0;
+  llvm::SmallVector<std::string> words;
+  Value returned; ///< The value whose expression is the return statement's.
+  ScalarFunction function;
+};
+
+FailureOr<std::string> ScalarCode::getOperand(Value value, Operation *user) {
+  auto found = text.find(value);
+  if (found != text.end())
+    return found->second;
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getOwner() == &block) {
+    if (!getCppType(argument.getType())) {
+      user->emitError() << "scalar of type " << argument.getType()
+                        << " is unsupported by the CUDA target";
+      return failure();
+    }
+    unsigned number = argument.getArgNumber();
+    function.arguments.push_back(number);
+    return text[value] = argumentNames[number];
+  }
+  TypedAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    if (auto literal = getCppLiteral(constant))
+      return text[value] = *literal;
+  user->emitError() << "uses a scalar of type " << value.getType()
+                    << " from outside its region, which is unsupported by the "
+                       "CUDA target unless it is a constant";
+  return failure();
+}
+
+void ScalarCode::bind(Value value, std::string expression) {
+  if (value == returned) {
+    text[value] = std::move(expression);
+    return;
+  }
+  std::string name = "v" + std::to_string(numTemporaries++);
+  statements += "  const " + *getCppType(value.getType()) + " " + name + " = " +
+                expression + ";\n";
+  text[value] = name;
+}
+
+FailureOr<std::string> ScalarCode::emitAffine(AffineExpr expr, AffineMap map,
+                                              ValueRange operands,
+                                              Operation *user) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return "int64_t(" + std::to_string(constant.getValue()) + ")";
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return getOperand(operands[dim.getPosition()], user);
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return getOperand(operands[map.getNumDims() + symbol.getPosition()], user);
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  auto lhs = emitAffine(binary.getLHS(), map, operands, user);
+  auto rhs = emitAffine(binary.getRHS(), map, operands, user);
+  if (failed(lhs) || failed(rhs))
+    return failure();
+  // Divisors are positive; the remainder takes the divisor's sign.
+  std::string floor =
+      *lhs + " / " + *rhs + " - (" + *lhs + " % " + *rhs + " < 0)";
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return "(" + *lhs + " + " + *rhs + ")";
+  case AffineExprKind::Mul:
+    return "(" + *lhs + " * " + *rhs + ")";
+  case AffineExprKind::FloorDiv:
+    return "(" + floor + ")";
+  case AffineExprKind::CeilDiv:
+    return "(" + *lhs + " / " + *rhs + " + (" + *lhs + " % " + *rhs + " > 0))";
+  case AffineExprKind::Mod:
+    return "(" + *lhs + " - " + *rhs + " * (" + floor + "))";
+  default:
+    llvm_unreachable("all binary kinds handled");
+  }
+}
+
+LogicalResult ScalarCode::emitLoad(memref::LoadOp load) {
+  auto ref = emitter.buffers.resolve(load.getMemRef(), load);
+  if (failed(ref))
+    return failure();
+  std::string name = "t" + std::to_string(function.tables.size());
+  std::string place;
+  for (auto [index, stride] :
+       llvm::zip_equal(load.getIndices(), ref->strides)) {
+    auto operand = getOperand(index, load);
+    if (failed(operand))
+      return failure();
+    place += (place.empty() ? "" : " + ") + *operand;
+    if (stride != 1)
+      place += " * " + std::to_string(stride);
+  }
+  function.tables.push_back({name, *ref, /*read=*/true, /*written=*/false});
+  words.push_back("gather");
+  bind(load.getResult(), name + "[" + (place.empty() ? "0" : place) + "]");
+  return success();
+}
+
+LogicalResult ScalarCode::emitOp(Operation *inner) {
+  if (inner->hasTrait<OpTrait::ConstantLike>())
+    return success(); // a literal where it is used
+  if (auto load = dyn_cast<memref::LoadOp>(inner))
+    return emitLoad(load);
+  if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+    int64_t dim = index.getDim();
+    if (!llvm::is_contained(function.indices, dim))
+      function.indices.push_back(dim);
+    text[index] = "i" + std::to_string(dim);
+    return success();
+  }
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
+    AffineMap map = apply.getAffineMap();
+    auto value = emitAffine(map.getResult(0), map, apply.getOperands(), inner);
+    if (failed(value))
+      return failure();
+    bind(apply, *value);
+    return success();
+  }
+  SmallVector<std::string> operands;
+  for (Value operand : inner->getOperands()) {
+    auto name = getOperand(operand, inner);
+    if (failed(name))
+      return failure();
+    operands.push_back(*name);
+  }
+  auto expression = getScalarExpression(inner, operands);
+  if (!expression) {
+    inner->emitError() << inner->getName() << " on "
+                       << (inner->getNumOperands()
+                               ? inner->getOperand(0).getType()
+                               : NoneType::get(inner->getContext()))
+                       << " is unsupported by the CUDA target";
+    return failure();
+  }
+  if (!expression->word.empty())
+    words.push_back(expression->word);
+  bind(inner->getResult(0), expression->text);
+  return success();
+}
+
+LogicalResult ScalarCode::defineFunction(ValueRange yielded) {
+  SmallVector<std::string> results;
+  for (Value value : yielded) {
+    auto result = getOperand(value, block.getTerminator());
+    if (failed(result))
+      return failure();
+    results.push_back(*result);
+  }
+  llvm::sort(function.arguments);
+  llvm::sort(function.indices);
+  SmallVector<std::string> parameters;
+  for (unsigned number : function.arguments)
+    parameters.push_back(*getCppType(block.getArgument(number).getType()) +
+                         " " + argumentNames[number]);
+  for (int64_t dim : function.indices)
+    parameters.push_back("int64_t i" + std::to_string(dim));
+  for (const PointerArgument &table : function.tables)
+    parameters.push_back("const " + *getCppType(table.ref.elementType) + " *" +
+                         table.name);
+  std::string type = *getCppType(yielded.front().getType());
+  if (results.size() == 1) {
+    statements += "  return " + results.front() + ";\n";
+  } else {
+    type = "void";
+    for (auto [number, value] : llvm::enumerate(yielded)) {
+      std::string name = "r" + std::to_string(number);
+      parameters.push_back(*getCppType(value.getType()) + " &" + name);
+      statements += "  " + name + " = " + results[number] + ";\n";
+    }
+  }
+  // Names of long bodies: the first few words, each once.
+  llvm::SmallSetVector<StringRef, 4> chosen;
+  for (const std::string &word : words)
+    if (chosen.size() < 4)
+      chosen.insert(word);
+  function.hint = chosen.empty() ? "copy" : llvm::join(chosen, "_");
+  function.text = emitter.define(
+      "compute_" + function.hint,
+      "__device__ __forceinline__ " + type + " " + Emitter::kName.str() + "(" +
+          llvm::join(parameters, ", ") + ") {\n" + statements + "}\n");
+  return success();
+}
+
+FailureOr<ScalarFunction> ScalarCode::make() {
+  Operation *terminator = block.getTerminator();
+  ValueRange yielded = terminator->getOperands();
+  function.numResults = yielded.size();
+  for (Value value : yielded) {
+    if (!getCppType(value.getType())) {
+      terminator->emitError() << "scalar of type " << value.getType()
+                              << " is unsupported by the CUDA target";
+      return failure();
+    }
+    function.resultTypes.push_back(value.getType());
+  }
+  if (yielded.size() == 1) {
+    Value value = yielded.front();
+    if (auto argument = dyn_cast<BlockArgument>(value);
+        argument && argument.getOwner() == &block) {
+      function.kind = ScalarFunction::Kind::Argument;
+      function.arguments.push_back(argument.getArgNumber());
+      function.hint = "copy";
+      return function;
+    }
+    TypedAttr constant;
+    if (matchPattern(value, m_Constant(&constant))) {
+      auto literal = getOperand(value, terminator);
+      if (failed(literal))
+        return failure();
+      function.kind = ScalarFunction::Kind::Literal;
+      function.text = *literal;
+      function.hint = "fill";
+      return function;
+    }
+    if (value.hasOneUse())
+      returned = value;
+  }
+  for (Operation &inner : block.without_terminator()) {
+    if (isOpTriviallyDead(&inner))
+      continue;
+    if (failed(emitOp(&inner)))
+      return failure();
+  }
+  if (failed(defineFunction(yielded)))
+    return failure();
+  return function;
+}
+
+FailureOr<ScalarFunction>
+makeScalarFunction(Emitter &emitter, Operation *op, Region &region,
+                   ArrayRef<std::string> argumentNames) {
+  return ScalarCode(emitter, op, region.front(), argumentNames).make();
+}
+
+} // namespace memplan

@@ -1,0 +1,523 @@
+//===- SourceWriter.cpp - Launches and definitions to files ---------------===//
+
+#include "SourceWriter.h"
+
+#include "CppText.h"
+#include "Safetensors.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+namespace {
+
+/// Launches a function: one that can be read, and not so many functions.
+constexpr size_t kLaunchesPerFunction = 32;
+constexpr size_t kLineWidth = 100;
+
+/// Breaks a statement after commas that stand outside of strings.
+std::string wrap(StringRef statement, StringRef indent) {
+  std::string result = indent.str(), word;
+  size_t width = indent.size();
+  bool inString = false;
+  auto flush = [&] {
+    if (width + word.size() > kLineWidth && width > indent.size()) {
+      while (!result.empty() && result.back() == ' ')
+        result.pop_back();
+      result += "\n" + indent.str() + "    ";
+      width = indent.size() + 4;
+    }
+    result += word;
+    width += word.size();
+    word.clear();
+  };
+  for (size_t i = 0; i < statement.size(); ++i) {
+    char c = statement[i];
+    word += c;
+    if (c == '"') // strings hold no quotes: those are escaped as octal
+      inString = !inString;
+    bool afterComma = c == ' ' && i > 0 &&
+                      (statement[i - 1] == ',' || statement[i - 1] == '=');
+    if (afterComma && !inString)
+      flush();
+  }
+  flush();
+  return result + "\n";
+}
+
+class SourceWriter {
+public:
+  SourceWriter(const ProgramText &program, ModuleOp module)
+      : program(program), name(program.options.name), module(module), os(text) {
+  }
+
+  std::string write();
+
+private:
+  void writeStamp();
+  void writeModel();
+  void writeWeightTable();
+  void writeRun();
+  void writeDefinitions();
+  void writeLaunches();
+  void writeLaunch(size_t number);
+  void writeLives(int64_t point);
+  void writeTensorTable(StringRef kind, ArrayRef<TensorInfo> tensors);
+  void writeLoad();
+  void writeRunFunction();
+  std::string listRanges(const Launch &launch, bool written);
+
+  const ProgramText &program;
+  const std::string &name;
+  ModuleOp module;
+  std::string text;
+  llvm::raw_string_ostream os;
+  size_t nextLife = 0; ///< Of program.lives, which begin in this order.
+  std::vector<const BufferLife *> alive;
+};
+
+std::string describe(const TensorInfo &tensor) {
+  return escapeForComment(tensor.name) + ": " + formatType(tensor.type);
+}
+
+std::string getStamp(const ProgramText &program) {
+  std::string text = "Made by memplan " MEMPLAN_VERSION;
+  if (!program.modelName.empty())
+    text += " from the model '" + escapeForComment(program.modelName) + "'";
+  if (!program.options.modelHash.empty())
+    text += "\nModel's SHA-256: " + escapeForComment(program.options.modelHash);
+  if (!program.options.settings.empty())
+    text += "\nSettings: " + escapeForComment(program.options.settings, 1000);
+  return text;
+}
+
+void SourceWriter::writeStamp() {
+  SmallVector<StringRef> lines;
+  std::string stamp = getStamp(program);
+  StringRef(stamp).split(lines, '\n');
+  for (StringRef line : lines)
+    os << "// " << line << "\n";
+  os << "//\n"
+     << "// CUDA: nvcc -std=c++17 -O2 -arch=sm_80 -I <memplan's include> -c\n"
+     << "//       (link with -lcublasLt)\n"
+     << "// Host: g++ -std=c++17 -O2 -x c++ -pthread -I <memplan's include> "
+        "-c\n"
+     << "//       (with -DMEMPLAN_CHECKED the plan is checked while it "
+        "runs)\n\n";
+  std::string header = program.options.headerName.empty()
+                           ? name + ".h"
+                           : program.options.headerName;
+  // Not a string literal: escapes mean nothing here. What can't stand in it is
+  // left to be included by its plain name.
+  if (header.find_first_of("\"\n\\") != std::string::npos)
+    header = name + ".h";
+  os << "#include \"" << header << "\"\n\n"
+     << "#include \"memplan/Runtime/Runtime.h\"\n\n"
+     << "#include <new>\n\n"
+     << "using namespace memplan::rt;\n\n";
+}
+
+void SourceWriter::writeModel() {
+  os << "struct " << name << "_t {\n"
+     << "  void *block = nullptr; // what load allocated, if it did\n"
+     << "  char *weights = nullptr;\n"
+     << "  char *arena = nullptr;\n";
+  if (size_t count = program.emitter.gemms.size())
+    os << "  GemmContext gemmContext;\n"
+       << "  Gemm<float> gemms[" << count << "];\n";
+  os << "  ArenaGuard guard;\n"
+     << "};\n\n"
+     << "namespace {\n\n"
+     << "constexpr size_t kWeightsBytes = " << program.weights.bytes << ";\n"
+     << "constexpr size_t kArenaBytes = " << program.arenaBytes << ";\n"
+     << "constexpr size_t kAlignment = "
+     << std::max(kWeightAlignment, program.arenaAlignment)
+     << "; // of weights and arena\n\n";
+}
+
+void SourceWriter::writeWeightTable() {
+  SafetensorsFile file =
+      layOutSafetensors(program.weights, program.options, program.modelName);
+  os << "// The file that belongs to this code: its size, and its header's "
+        "size "
+        "and FNV-1a hash.\n"
+     << "constexpr WeightsFile kWeightsFile = {" << file.fileBytes << ", "
+     << file.header.size() << ", " << hashHeader(file.header) << "u};\n";
+  if (program.weights.weights.empty()) {
+    os << "\n";
+    return;
+  }
+  os << "// Name, byte in the file, bytes, byte in the block.\n"
+     << "constexpr WeightEntry kWeights[] = {\n";
+  for (auto [weight, offset] :
+       llvm::zip_equal(program.weights.weights, file.fileOffsets))
+    os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
+       << weight.bytes << ", " << weight.blockOffset << "},\n";
+  os << "};\n\n";
+}
+
+void SourceWriter::writeRun() {
+  os << "// What the launches of one run share. Offsets are in bytes.\n"
+     << "struct Run {\n"
+     << "  " << name << "_t &model;\n"
+     << R"(  const void *const *inputs;
+  void *const *outputs;
+  cudaStream_t stream;
+
+  template <class T>
+  T *arena(size_t offset) const {
+    return reinterpret_cast<T *>(model.arena + offset);
+  }
+  template <class T>
+  const T *weights(size_t offset) const {
+    return reinterpret_cast<const T *>(model.weights + offset);
+  }
+  template <class T>
+  const T *input(int number, size_t offset = 0) const {
+    return reinterpret_cast<const T *>(static_cast<const char *>(inputs[number]) + offset);
+  }
+  template <class T>
+  T *output(int number, size_t offset = 0) const {
+    return reinterpret_cast<T *>(static_cast<char *>(outputs[number]) + offset);
+  }
+
+  // The plan's claims, empty but in checked host builds: a buffer's life in the arena, and what of
+  // the arena a launch writes and reads.
+  memplan_status begin(size_t offset, size_t bytes, const char *name) const {
+    return model.guard.begin(model.arena + offset, bytes, name);
+  }
+  memplan_status end(size_t offset, size_t bytes) const {
+    return model.guard.end(model.arena + offset, bytes);
+  }
+  memplan_status before(const char *what, std::initializer_list<Range> writes,
+                        std::initializer_list<Range> reads) const {
+    return model.guard.beforeLaunch(what, writes, reads);
+  }
+  memplan_status after(const char *what, std::initializer_list<Range> writes) const {
+    return model.guard.afterLaunch(what, writes);
+  }
+};
+
+)";
+}
+
+void SourceWriter::writeDefinitions() {
+  if (program.emitter.definitions.empty())
+    return;
+  os << "//===- Kernels and what they compute "
+        "----------------------------------===//\n\n";
+  for (const std::string &definition : program.emitter.definitions)
+    os << definition << "\n";
+}
+
+std::string SourceWriter::listRanges(const Launch &launch, bool written) {
+  SmallVector<std::string> ranges;
+  for (const PointerArgument &pointer : launch.pointers) {
+    if (pointer.ref.base != BufferRef::Base::Arena ||
+        !(written ? pointer.written : pointer.read))
+      continue;
+    for (const ByteRange &range : pointer.ref.ranges(/*cover=*/written)) {
+      std::string text = "{" + pointer.name;
+      if (range.offset)
+        text += " + " +
+                std::to_string(range.offset / pointer.ref.getElementBytes());
+      text += ", " + std::to_string(range.bytes);
+      if (range.count != 1)
+        text += ", " + std::to_string(range.count) + ", " +
+                std::to_string(range.stride);
+      ranges.push_back(text + "}");
+    }
+  }
+  return "{" + llvm::join(ranges, ", ") + "}";
+}
+
+/// Ends what has ended by `point` and begins what begins at it.
+void SourceWriter::writeLives(int64_t point) {
+  llvm::erase_if(alive, [&](const BufferLife *life) {
+    if (life->upper > point)
+      return false;
+    os << "  MEMPLAN_TRY(run.end(" << life->offset << ", " << life->bytes
+       << "));\n";
+    return true;
+  });
+  for (; nextLife < program.lives.size() &&
+         program.lives[nextLife].lower <= point;
+       ++nextLife) {
+    const BufferLife &life = program.lives[nextLife];
+    if (life.upper <= point)
+      continue; // of an op that needed no launch
+    os << wrap("MEMPLAN_TRY(run.begin(" + std::to_string(life.offset) + ", " +
+                   std::to_string(life.bytes) + ", " +
+                   quoteForString(life.name) + "));",
+               "  ");
+    alive.push_back(&life);
+  }
+}
+
+void SourceWriter::writeLaunch(size_t number) {
+  const Launch &launch = program.emitter.launches[number];
+  writeLives(program.points[number]);
+  os << "  // [" << number << "] " << escapeForComment(launch.node) << "\n"
+     << "  //     " << escapeForComment(launch.title, 1000) << "\n"
+     << "  {\n";
+  for (const PointerArgument &pointer : launch.pointers)
+    os << "    " << (pointer.written ? "" : "const ")
+       << *getCppType(pointer.ref.elementType) << " *" << pointer.name << " = "
+       << pointer.ref.pointer(pointer.written) << ";\n";
+  std::string what = quoteForString(launch.node);
+  std::string writes = listRanges(launch, /*written=*/true);
+  os << wrap("MEMPLAN_TRY(run.before(" + what + ", " + writes + ", " +
+                 listRanges(launch, /*written=*/false) + "));",
+             "    ")
+     << wrap("MEMPLAN_TRY(" + launch.call + ");", "    ")
+     << wrap("MEMPLAN_TRY(run.after(" + what + ", " + writes + "));", "    ")
+     << "  }\n";
+}
+
+void SourceWriter::writeLaunches() {
+  size_t count = program.emitter.launches.size();
+  for (size_t first = 0; first < count; first += kLaunchesPerFunction) {
+    size_t last = std::min(count, first + kLaunchesPerFunction);
+    os << "//===- Launches " << first << " to " << last - 1
+       << " -===//\n\nmemplan_status launches" << first / kLaunchesPerFunction
+       << "(const Run &run) {\n";
+    for (size_t number = first; number < last; ++number)
+      writeLaunch(number);
+    os << "  return MEMPLAN_OK;\n}\n\n";
+  }
+}
+
+void SourceWriter::writeTensorTable(StringRef kind,
+                                    ArrayRef<TensorInfo> tensors) {
+  for (auto [number, tensor] : llvm::enumerate(tensors))
+    if (tensor.type.getRank() != 0) {
+      os << "static const int64_t " << kind << "Dims" << number << "[] = {";
+      llvm::interleaveComma(tensor.type.getShape(), os);
+      os << "};\n";
+    }
+  os << "const memplan_tensor_info " << name << "_" << kind << "s[] = {\n";
+  for (auto [number, tensor] : llvm::enumerate(tensors)) {
+    os << "    {" << quoteForString(tensor.name) << ", "
+       << getDTypeName(tensor.type.getElementType()) << ", "
+       << tensor.type.getRank() << ", ";
+    if (tensor.type.getRank() != 0)
+      os << kind << "Dims" << number;
+    else
+      os << "nullptr";
+    os << ", " << *getContentBytes(tensor.type) << "},\n";
+  }
+  if (tensors.empty()) // C++ has no arrays of no elements
+    os << "    {\"\", MEMPLAN_F32, 0, nullptr, 0},\n";
+  os << "};\n"
+     << "size_t " << name << "_num_" << kind << "s(void) { return "
+     << tensors.size() << "; }\n\n";
+}
+
+void SourceWriter::writeLoad() {
+  bool hasGemms = !program.emitter.gemms.empty();
+  os << "namespace {\n\n"
+     << "memplan_status prepare(" << name
+     << "_t &model, const char *weights_path) {\n"
+     << "  if (reinterpret_cast<uintptr_t>(model.weights) % kAlignment != 0 "
+        "||\n"
+     << "      reinterpret_cast<uintptr_t>(model.arena) % kAlignment != 0)\n"
+     << "    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
+     << ": weights and arena must be aligned to %zu bytes\", kAlignment);\n"
+     << "  if (weights_path)\n"
+     << "    MEMPLAN_TRY(loadWeights(weights_path, kWeightsFile, ";
+  if (program.weights.weights.empty())
+    os << "nullptr, 0";
+  else
+    os << "kWeights, " << program.weights.weights.size();
+  os << ", model.weights, kWeightsBytes));\n";
+  if (hasGemms)
+    os << "  MEMPLAN_TRY(model.gemmContext.create());\n";
+  for (auto [number, gemm] : llvm::enumerate(program.emitter.gemms))
+    os << wrap("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
+                   "].create(model.gemmContext, " + quoteForString(gemm.node) +
+                   ", " + gemm.arguments + "));",
+               "  ");
+  os << "  return MEMPLAN_OK;\n}\n\n"
+     << "// Gives `model` to the caller, or frees it.\n"
+     << "memplan_status finish(" << name << "_t *model, memplan_status status, "
+     << name << "_t **out) {\n"
+     << "  if (status == MEMPLAN_OK)\n    *out = model;\n"
+     << "  else\n    " << name << "_free(model);\n  return status;\n}\n\n"
+     << "} // namespace\n\n";
+
+  auto writeStart = [&] {
+    os << "  if (!out)\n    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
+       << "_load: no place for the model given\");\n"
+       << "  *out = nullptr;\n"
+       << "  " << name << "_t *model = new (std::nothrow) " << name << "_t;\n"
+       << "  if (!model)\n    return fail(MEMPLAN_ERROR_MEMORY, \"" << name
+       << "_load: no host memory\");\n";
+  };
+  os << "memplan_status " << name << "_load(" << name
+     << "_t **out, const char *weights_path, void *device_block) {\n";
+  writeStart();
+  os << "  memplan_status status = MEMPLAN_OK;\n"
+     << "  if (!weights_path)\n    status = fail(MEMPLAN_ERROR_ARGUMENT, \""
+     << name << "_load: no path of a weights file given\");\n"
+     << "  else if (!device_block)\n"
+     << "    status = deviceAllocate(\"" << name
+     << "_load\", kWeightsBytes + kArenaBytes, &model->block);\n"
+     << "  if (status != MEMPLAN_OK)\n    return finish(model, status, out);\n"
+     << "  // [ weights | arena ]; null if both are empty.\n"
+     << "  model->weights = static_cast<char *>(device_block ? device_block : "
+        "model->block);\n"
+     << "  model->arena = model->weights ? model->weights + kWeightsBytes : "
+        "nullptr;\n"
+     << "  return finish(model, prepare(*model, weights_path), out);\n}\n\n";
+  os << "memplan_status " << name << "_load_parts(" << name
+     << "_t **out, const char *weights_path, void *weights, void *arena) {\n";
+  writeStart();
+  os << "  if ((kWeightsBytes && !weights) || (kArenaBytes && !arena))\n"
+     << "    return finish(model, fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
+     << "_load_parts: weights and arena must be given\"), out);\n"
+     << "  model->weights = static_cast<char *>(weights);\n"
+     << "  model->arena = static_cast<char *>(arena);\n"
+     << "  return finish(model, prepare(*model, weights_path), out);\n}\n\n";
+  os << "void " << name << "_free(" << name << "_t *model) {\n"
+     << "  if (!model)\n    return;\n";
+  if (hasGemms)
+    os << "  for (auto &gemm : model->gemms)\n    gemm.destroy();\n"
+       << "  model->gemmContext.destroy();\n";
+  os << "  deviceFree(model->block);\n  delete model;\n}\n\n";
+}
+
+void SourceWriter::writeRunFunction() {
+  os << R"(namespace {
+
+// Inputs and outputs are read and written 16 bytes at a time.
+memplan_status checkPointers(const char *kind, const void *const *pointers,
+                             const memplan_tensor_info *tensors, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (tensors[i].bytes == 0)
+      continue;
+    if (!pointers || !pointers[i])
+      return fail(MEMPLAN_ERROR_ARGUMENT, "%s %zu ('%s') is null", kind, i, tensors[i].name);
+    if (reinterpret_cast<uintptr_t>(pointers[i]) % 16 != 0)
+      return fail(MEMPLAN_ERROR_ARGUMENT, "%s %zu ('%s') at %p isn't aligned to 16 bytes", kind, i,
+                  tensors[i].name, pointers[i]);
+  }
+  return MEMPLAN_OK;
+}
+
+} // namespace
+
+)";
+  os << "memplan_status " << name << "_run(" << name
+     << "_t *model, const void *const *inputs, void *const *outputs,\n"
+     << "    cudaStream_t stream) {\n"
+     << "  if (!model)\n    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
+     << "_run: no model given\");\n"
+     << "  MEMPLAN_TRY(checkPointers(\"input\", inputs, " << name << "_inputs, "
+     << program.inputs.size() << "));\n"
+     << "  MEMPLAN_TRY(checkPointers(\"output\", outputs, " << name
+     << "_outputs, " << program.outputs.size() << "));\n"
+     << "  MEMPLAN_TRY(model->guard.enter(model->arena, kArenaBytes));\n"
+     << "  MEMPLAN_TRY(model->guard.protect(model->weights, kWeightsBytes, "
+        "\"weights\"));\n";
+  for (auto [number, input] : llvm::enumerate(program.inputs))
+    if (*getContentBytes(input.type) != 0)
+      os << "  MEMPLAN_TRY(model->guard.protect(inputs[" << number << "], "
+         << name << "_inputs[" << number << "].bytes, " << name << "_inputs["
+         << number << "].name));\n";
+  size_t count = program.emitter.launches.size();
+  if (count != 0)
+    os << "  const Run run{*model, inputs, outputs, stream};\n";
+  else
+    os << "  (void)stream;\n";
+  for (size_t first = 0; first < count; first += kLaunchesPerFunction)
+    os << "  MEMPLAN_TRY(launches" << first / kLaunchesPerFunction
+       << "(run));\n";
+  os << "  return model->guard.leave();\n}\n";
+}
+
+std::string SourceWriter::write() {
+  writeStamp();
+  writeModel();
+  writeWeightTable();
+  if (!program.emitter.launches.empty())
+    writeRun();
+  writeDefinitions();
+  writeLaunches();
+  os << "} // namespace\n\n";
+  writeTensorTable("input", program.inputs);
+  writeTensorTable("output", program.outputs);
+  os << "size_t " << name << "_weights_bytes(void) { return kWeightsBytes; }\n"
+     << "size_t " << name << "_arena_bytes(void) { return kArenaBytes; }\n\n";
+  writeLoad();
+  writeRunFunction();
+  return std::move(text);
+}
+
+} // namespace
+
+FailureOr<std::string> writeSource(const ProgramText &program,
+                                   ModuleOp module) {
+  return SourceWriter(program, module).write();
+}
+
+std::string writeHeader(const ProgramText &program) {
+  const std::string &name = program.options.name;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  std::string guard = "MEMPLAN_" + StringRef(name).upper() + "_H";
+  os << "/* " << llvm::join(llvm::split(getStamp(program), '\n'), "\n * ")
+     << "\n *\n";
+  auto list = [&](const char *kind, ArrayRef<TensorInfo> tensors) {
+    os << " * " << kind << ":\n";
+    for (auto [number, tensor] : llvm::enumerate(tensors))
+      os << " *   [" << number << "] " << describe(tensor) << "\n";
+  };
+  list("Inputs", program.inputs);
+  list("Outputs", program.outputs);
+  os << " */\n\n#ifndef " << guard << "\n#define " << guard << "\n\n"
+     << "#include \"memplan/Runtime/Status.h\"\n\n"
+     << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+     << "/* A loaded model. One run at a time, since runs share the arena. */\n"
+     << "typedef struct " << name << "_t " << name << "_t;\n\n"
+     << "size_t " << name << "_num_inputs(void);\n"
+     << "size_t " << name << "_num_outputs(void);\n"
+     << "extern const memplan_tensor_info " << name << "_inputs[];\n"
+     << "extern const memplan_tensor_info " << name << "_outputs[];\n\n"
+     << "/* Sizes of the two parts of the block [ weights | arena ]; both are "
+        "multiples of\n * the alignment but for the arena's end. */\n"
+     << "size_t " << name << "_weights_bytes(void); /* "
+     << formatBytes(program.weights.bytes) << " */\n"
+     << "size_t " << name << "_arena_bytes(void);   /* "
+     << formatBytes(program.arenaBytes) << " */\n\n"
+     << "/* Reads the weights and prepares for runs. `device_block`: device "
+        "memory of\n"
+     << " * weights_bytes + arena_bytes, aligned to "
+     << std::max(kWeightAlignment, program.arenaAlignment)
+     << "; it stays the caller's. NULL: load\n"
+     << " * allocates it, once, and free frees it. */\n"
+     << "memplan_status " << name << "_load(" << name
+     << "_t **out, const char *weights_path, void *device_block);\n\n"
+     << "/* The same with the parts apart: models that run one after another "
+        "can share\n"
+     << " * an arena, and contexts of one model the weights. `weights_path` "
+        "NULL: `weights`\n"
+     << " * already holds what an earlier load put there. */\n"
+     << "memplan_status " << name << "_load_parts(" << name
+     << "_t **out, const char *weights_path, void *weights, void *arena);\n\n"
+     << "/* Asynchronous on `stream`; allocates nothing; may be captured into "
+        "a "
+        "CUDA graph.\n"
+     << " * Device pointers, aligned to 16 bytes, in the order of the tables; "
+        "the inputs\n"
+     << " * are only read. */\n"
+     << "memplan_status " << name << "_run(" << name
+     << "_t *model, const void *const *inputs, void *const *outputs,\n"
+     << "    cudaStream_t stream);\n\n"
+     << "void " << name << "_free(" << name << "_t *model);\n\n"
+     << "#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return text;
+}
+
+} // namespace memplan

@@ -1,0 +1,43 @@
+//===- SourceWriter.h - Launches and definitions to files -------*- C++ -*-===//
+
+#ifndef MEMPLAN_LIB_TARGET_CUDA_SOURCEWRITER_H
+#define MEMPLAN_LIB_TARGET_CUDA_SOURCEWRITER_H
+
+#include "Emitter.h"
+#include "memplan/Target/CUDA/EmitCUDA.h"
+
+namespace memplan {
+
+/// One input or output of the emitted API.
+struct TensorInfo {
+  std::string name;
+  mlir::MemRefType type;
+};
+
+/// A planned buffer's life, for the checked mode.
+struct BufferLife {
+  std::string name;
+  int64_t offset, bytes;
+  int64_t lower, upper; ///< In program points.
+};
+
+/// All that the files are written from.
+struct ProgramText {
+  const CUDAEmitOptions &options;
+  std::string modelName;
+  std::vector<TensorInfo> inputs, outputs;
+  const WeightsLayout &weights;
+  int64_t arenaBytes = 0, arenaAlignment = 256;
+  std::vector<BufferLife> lives;
+  const Emitter &emitter;
+  /// The program point of each launch.
+  std::vector<int64_t> points;
+};
+
+std::string writeHeader(const ProgramText &program);
+mlir::FailureOr<std::string> writeSource(const ProgramText &program,
+                                         mlir::ModuleOp module);
+
+} // namespace memplan
+
+#endif // MEMPLAN_LIB_TARGET_CUDA_SOURCEWRITER_H

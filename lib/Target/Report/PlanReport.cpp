@@ -1,0 +1,119 @@
+//===- PlanReport.cpp - A plan as JSON and CSV ----------------------------===//
+
+#include "memplan/Target/Report/PlanReport.h"
+
+#include "memplan/Analysis/Liveness.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Target/Report/WeightsLayout.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+namespace {
+
+struct PlannedBuffer {
+  Operation *op; ///< The alloc, or the view that it became.
+  MemRefType type;
+  SlotAttr slot;
+  int64_t bytes;
+};
+
+/// All that the reports say about a module.
+struct Plan {
+  int64_t arenaBytes = 0, noReuseBytes = 0, lowerBoundBytes = 0;
+  int64_t alignment = 1;
+  bool optimal = true;
+  int64_t spaces = 0;
+  std::vector<PlannedBuffer> buffers;
+};
+
+/// The public functions' plans: those of private ones are inside them.
+Plan readPlan(ModuleOp module) {
+  Plan plan;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto arenas = function->getAttrOfType<ArrayAttr>(kArenasAttr);
+    if (!arenas || !function.isPublic())
+      continue;
+    for (auto arena : arenas.getAsRange<ArenaAttr>()) {
+      plan.arenaBytes += arena.getBytes();
+      plan.noReuseBytes += arena.getNoReuse();
+      plan.lowerBoundBytes += arena.getLowerBound();
+      plan.optimal &= arena.getOptimal();
+      plan.alignment = std::max(plan.alignment, arena.getAlignment());
+      ++plan.spaces;
+    }
+    function.walk([&](Operation *op) {
+      auto slot = op->getAttrOfType<SlotAttr>(kSlotAttr);
+      if (!slot || op->getNumResults() != 1)
+        return;
+      auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
+      if (!type)
+        return;
+      plan.buffers.push_back(
+          {op, type, slot, getContentBytes(type).value_or(0)});
+    });
+  }
+  return plan;
+}
+
+} // namespace
+
+int64_t getWeightsBytes(ModuleOp module) {
+  auto layout = computeWeightsLayout(module);
+  return succeeded(layout) ? layout->bytes : 0;
+}
+
+llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
+  Plan plan = readPlan(module);
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  json.object([&] {
+    if (auto model = module->getAttrOfType<StringAttr>(kModelAttr))
+      json.attribute("model", llvm::json::fixUTF8(model.getValue()));
+    json.attribute("arena_bytes", plan.arenaBytes);
+    json.attribute("weights_bytes", getWeightsBytes(module));
+    json.attribute("no_reuse_bytes", plan.noReuseBytes);
+    json.attribute("lower_bound_bytes", plan.lowerBoundBytes);
+    json.attribute("optimal", plan.optimal);
+    json.attribute("alignment", plan.alignment);
+    json.attributeArray("buffers", [&] {
+      for (auto [index, buffer] : llvm::enumerate(plan.buffers))
+        json.object([&, &buffer = buffer, index = index] {
+          json.attribute("name", "b" + std::to_string(index));
+          json.attribute("bytes", buffer.bytes);
+          json.attribute("lower", buffer.slot.getLower());
+          json.attribute("upper", buffer.slot.getUpper());
+          json.attribute("offset", buffer.slot.getOffset());
+          std::string type;
+          llvm::raw_string_ostream(type) << buffer.type.getElementType();
+          json.attribute("type", type);
+          json.attributeArray("shape", [&] {
+            for (int64_t extent : buffer.type.getShape())
+              json.value(extent);
+          });
+          json.attribute(
+              "node", llvm::json::fixUTF8(getBufferName(buffer.op->getLoc())));
+        });
+    });
+  });
+  os << "\n";
+  return llvm::Error::success();
+}
+
+llvm::Error emitPlanCSV(ModuleOp module, llvm::raw_ostream &os) {
+  Plan plan = readPlan(module);
+  if (plan.spaces > 1)
+    return llvm::createStringError(
+        "the plan has %lld arenas; a CSV file holds one, use --emit=plan",
+        static_cast<long long>(plan.spaces));
+  os << "id,lower,upper,size,offset\n";
+  for (auto [index, buffer] : llvm::enumerate(plan.buffers))
+    os << 'b' << index << ',' << buffer.slot.getLower() << ','
+       << buffer.slot.getUpper() << ',' << buffer.bytes << ','
+       << buffer.slot.getOffset() << '\n';
+  return llvm::Error::success();
+}
+
+} // namespace memplan
