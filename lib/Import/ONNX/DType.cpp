@@ -61,7 +61,7 @@ Type DType::type(MLIRContext *context) const {
 
 std::string memplan::onnx::dtypeName(int64_t code) {
   if (code < 0 || code >= kNumRows)
-    return "type " + std::to_string(code);
+    return "#" + std::to_string(code);
   return kRows[code].name;
 }
 

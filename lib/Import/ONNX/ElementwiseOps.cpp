@@ -124,19 +124,18 @@ static LogicalResult buildMean(NodeBuilder &n) {
 /// Without fmod the remainder has the divisor's sign, with it the dividend's.
 static LogicalResult buildMod(NodeBuilder &n) {
   bool isFmod = n.intAttr("fmod", 0) != 0;
-  if (n.input(0).dtype.isFloat() && !isFmod)
+  if (n.input(0).dtype.isFloat() && !isFmod && n.opset < 28)
     return n.invalid() << n.inputText(0u) << " needs attribute 'fmod' to be 1";
   return buildBroadcast(n, Numbers, [&](const Scalars &s, ValueRange args) {
     Value x = args[0], y = args[1];
-    if (s.dtype.isFloat())
-      return s.make<arith::RemFOp>(x, y);
-    if (!s.dtype.isSigned())
+    if (!s.dtype.isFloat() && !s.dtype.isSigned())
       return s.make<arith::RemUIOp>(x, y);
-    Value rest = s.make<arith::RemSIOp>(x, y);
+    Value rest = s.dtype.isFloat() ? s.make<arith::RemFOp>(x, y)
+                                   : s.make<arith::RemSIOp>(x, y);
     if (isFmod)
       return rest;
     Value zero = s.integer(0);
-    Value differ = s.less(s.make<arith::XOrIOp>(rest, y), zero);
+    Value differ = s.make<arith::XOrIOp>(s.less(rest, zero), s.less(y, zero));
     Value wraps = s.make<arith::AndIOp>(differ, s.notEqual(rest, zero));
     return s.select(wraps, s.add(rest, y), rest);
   });

@@ -42,9 +42,11 @@ public:
   bool run(Block &block);
   DenseElementsAttr get(Value value) {
     auto found = tensors.find(value);
-    return found == tensors.end() || found->second.values.empty()
-               ? DenseElementsAttr()
-               : found->second.attribute();
+    // A tensor of no element has no value that could be missing.
+    if (found == tensors.end() ||
+        llvm::is_contained(found->second.values, Attribute()))
+      return DenseElementsAttr();
+    return found->second.attribute();
   }
 
 private:
@@ -337,8 +339,13 @@ bool Evaluator::runTensorOp(Operation &op) {
       tensors.insert({op.getResult(0), Elements(elements)});
     return true;
   }
-  if (isa<tensor::EmptyOp>(op))
+  if (isa<tensor::EmptyOp>(op)) {
+    // Elements that nobody wrote are missing, unless there are none.
+    auto type = cast<RankedTensorType>(op.getResult(0).getType());
+    if (type.getNumElements() == 0)
+      tensors.insert({op.getResult(0), Elements(type)});
     return true;
+  }
   if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
     return runReshape(op);
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))

@@ -236,15 +236,16 @@ static LogicalResult buildSpaceToDepth(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
   int64_t s = *size;
   StringRef mode = n.opset >= 28 ? n.stringAttr("mode", "DCR") : "DCR";
-  if (mode != "DCR")
-    return n.unsupported() << "attribute 'mode' is " << quoted(mode)
-                           << "; DCR is accepted";
+  if (mode != "DCR" && mode != "CRD")
+    return n.invalid() << "attribute 'mode' is " << quoted(mode)
+                       << "; DCR and CRD are accepted";
   if (x.dim(2) % s != 0 || x.dim(3) % s != 0)
     return n.invalid() << n.inputText(0u) << " has spatial extents that are no "
                        << "multiples of " << s;
   int64_t h = x.dim(2) / s, w = x.dim(3) / s;
   Value split = reshape(n, n.value(0), {x.dim(0), x.dim(1), h, s, w, s});
-  Value moved = transpose(n, split, {0, 3, 5, 1, 2, 4});
+  Value moved = mode == "DCR" ? transpose(n, split, {0, 3, 5, 1, 2, 4})
+                              : transpose(n, split, {0, 1, 3, 5, 2, 4});
   return n.result(reshape(n, moved, {x.dim(0), x.dim(1) * s * s, h, w}),
                   x.dtype);
 }

@@ -68,12 +68,20 @@ static LogicalResult buildPool(NodeBuilder &n, WindowKind kind,
 
 static LogicalResult buildMaxPool(NodeBuilder &n) {
   DType dtype = n.input(0).dtype;
-  if (!dtype.isFloat() && !dtype.isSigned())
+  std::optional<DType> ordered = orderedType(dtype);
+  if (!ordered || dtype.isBool())
     return n.unsupported() << n.inputText(0u)
-                           << "; floats and signed integers are accepted";
+                           << "; floats and integers of at most 63 value bits "
+                              "are accepted";
   FailureOr<Window> window = readPool(n, /*canDilate=*/n.opset >= 10,
                                       /*canCeil=*/n.opset >= 10);
-  if (failed(buildPool(n, WindowKind::Max, window)))
+  auto widen = [&](OpBuilder &b, Location loc, ValueRange args) {
+    return castScalar(b, loc, args[0], dtype, *ordered);
+  };
+  auto narrow = [&](OpBuilder &b, Location loc, ValueRange args) {
+    return castScalar(b, loc, args[0], *ordered, dtype);
+  };
+  if (failed(buildPool(n, WindowKind::Max, window, widen, narrow)))
     return failure();
   bool isColumnMajor = n.opset >= 8 && n.intAttr("storage_order", 0) != 0;
   if (!n.wantsOutput(1))

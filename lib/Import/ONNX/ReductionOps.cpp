@@ -61,26 +61,29 @@ static LogicalResult buildReduce(
   if (failed(axes))
     return failure();
   ImportedTensor &x = n.input(0);
-  if (x.dtype.isBool() ||
-      (!x.dtype.isFloat() && !x.dtype.isSigned() &&
-       (combiner == Combiner::Max || combiner == Combiner::Min)))
+  bool isExtreme = combiner == Combiner::Max || combiner == Combiner::Min;
+  std::optional<DType> ordered = isExtreme ? orderedType(x.dtype) : x.dtype;
+  if (!ordered || (x.dtype.isBool() && !isExtreme))
     return n.unsupported() << n.inputText(0u)
-                           << "; floats and signed integers are accepted";
+                           << "; floats and integers are accepted, unsigned "
+                              "ones of 64 bits only where nothing is compared";
   int64_t length = 1;
   for (int64_t dim : axes->dims)
     length *= x.dim(dim);
   // Narrow floats are summed as float.
   DType wide =
-      x.dtype.isFloat() && x.dtype.bits() < 32 ? DType::f32() : x.dtype;
+      x.dtype.isFloat() && x.dtype.bits() < 32 ? DType::f32() : *ordered;
   Type element = x.type.getElementType();
   Value reduced = reduceRows(
       n, n.value(0), axes->dims, element, combiner,
       RegionBuilder([&](OpBuilder &b, Location loc, ValueRange args) {
-        return stage(Scalars(b, loc, wide), toAccumulator(b, loc, args[0]));
+        return stage(Scalars(b, loc, wide),
+                     castScalar(b, loc, args[0], x.dtype, wide));
       }),
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return fromAccumulator(
-            b, loc, finish(Scalars(b, loc, wide), args[1], length), element);
+        return castScalar(b, loc,
+                          finish(Scalars(b, loc, wide), args[1], length), wide,
+                          x.dtype);
       });
   return n.result(reshape(n, reduced, axes->shape), x.dtype);
 }

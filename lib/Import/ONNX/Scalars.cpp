@@ -157,6 +157,14 @@ Value memplan::onnx::castScalar(OpBuilder &b, Location loc, Value x, DType from,
   return arith::ExtUIOp::create(b, loc, type, x);
 }
 
+std::optional<DType> memplan::onnx::orderedType(DType dtype) {
+  if (dtype.isFloat() || dtype.isSigned())
+    return dtype;
+  if (dtype.bits() == 64)
+    return std::nullopt;
+  return DType::i64();
+}
+
 Value memplan::onnx::fromAccumulator(OpBuilder &b, Location loc, Value value,
                                      Type element) {
   if (value.getType() == element)

@@ -58,6 +58,11 @@ public:
 mlir::Value castScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                        DType from, DType to);
 
+/// A signed type that holds all values of `dtype` in their order, since the
+/// structured ops compare integers as signed; `dtype` itself for floats and
+/// signed integers, nullopt for uint64.
+std::optional<DType> orderedType(DType dtype);
+
 /// A value of the type in which a structured op accumulates, as `element`.
 mlir::Value fromAccumulator(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value value, mlir::Type element);

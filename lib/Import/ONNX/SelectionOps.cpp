@@ -19,6 +19,9 @@ static SmallVector<OpFoldResult> attrs(NodeBuilder &n,
 static Value extractSlice(NodeBuilder &n, Value source,
                           ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
                           ArrayRef<int64_t> strides) {
+  if (llvm::is_contained(sizes, 0))
+    return empty(n, sizes,
+                 cast<RankedTensorType>(source.getType()).getElementType());
   return tensor::ExtractSliceOp::create(n.b, n.loc, source, attrs(n, offsets),
                                         attrs(n, sizes), attrs(n, strides));
 }
@@ -238,13 +241,9 @@ static LogicalResult buildSlice(NodeBuilder &n) {
   }
   if (ArrayRef<int64_t>(sizes) == x.shape() && !isBackward)
     return n.aliasResult(0, x);
-  if (!isBackward || llvm::is_contained(sizes, 0)) {
-    for (auto [offset, size, stride] : llvm::zip(offsets, sizes, strides))
-      if (size == 0)
-        offset = 0, stride = 1;
+  if (!isBackward || llvm::is_contained(sizes, 0))
     return n.result(extractSlice(n, n.value(0), offsets, sizes, strides),
                     x.dtype);
-  }
   Value result = gatherElements(
       n, n.value(0), sizes, [&](OpBuilder &b, Location loc, ValueRange loops) {
         SmallVector<Value> index;
