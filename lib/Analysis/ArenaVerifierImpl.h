@@ -107,8 +107,9 @@ struct Node {
   llvm::SmallVector<unsigned, 2> predecessors;
   TenantSet reads;
   TenantSet writes;
-  /// The tenant of which a new instance begins here, or -1.
-  int defines = -1;
+  /// Tenants of which no earlier instance matters from here on: one is made
+  /// here, or control enters a region in which they are made.
+  TenantSet kills;
   /// The program point, or -1.
   int64_t point = -1;
 };
@@ -129,6 +130,7 @@ private:
   void build(mlir::Region &region);
   void link(mlir::Operation *op);
   void addEdge(unsigned from, unsigned to);
+  void addKills(mlir::Operation *op, unsigned tenant);
   void addAccesses(const PointsTo &pointsTo, const Summaries &summaries,
                    mlir::SymbolTableCollection &symbols);
   void solve();

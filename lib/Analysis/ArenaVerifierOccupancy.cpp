@@ -19,8 +19,8 @@ Occupancy::Occupancy(func::FuncOp function, ArrayRef<Tenant> tenants,
       link(op);
   });
   for (auto [index, tenant] : llvm::enumerate(tenants)) {
-    if (tenant.op && tenant.value && nodesOf.contains(tenant.op))
-      nodes[nodesOf[tenant.op].first].defines = static_cast<int>(index);
+    if (tenant.op && tenant.value)
+      addKills(tenant.op, index);
     // The arena of a callee, not yet an operand: touched by the call.
     if (tenant.op && !tenant.value) {
       Node &node = nodes[nodesOf[tenant.op].first];
@@ -30,6 +30,22 @@ Occupancy::Occupancy(func::FuncOp function, ArrayRef<Tenant> tenants,
   }
   addAccesses(pointsTo, summaries, symbols);
   solve();
+}
+
+/// An instance is known only inside the regions that it is made in, unless it
+/// is handed out of them; what is handed back in at their start is an instance
+/// that outlives its successor, which is refused elsewhere. So entering such a
+/// region ends all earlier instances.
+void Occupancy::addKills(Operation *op, unsigned tenant) {
+  auto killAt = [&](Operation *first) {
+    if (auto found = nodesOf.find(first); found != nodesOf.end())
+      unite(nodes[found->second.first].kills, {tenant});
+  };
+  killAt(op);
+  for (Region *region = op->getParentRegion(); region->getParentRegion();
+       region = region->getParentRegion())
+    if (!region->front().empty())
+      killAt(&region->front().front());
 }
 
 /// See docs/Planning.md, "Program points".
@@ -130,16 +146,19 @@ void Occupancy::solve() {
     for (unsigned tenant : tenants)
       bits.set(tenant);
   };
+  auto resetAll = [](llvm::BitVector &bits, const TenantSet &tenants) {
+    for (unsigned tenant : tenants)
+      bits.reset(tenant);
+  };
   // Nodes stand in program order, so a sweep settles all but loops.
   for (bool changed = true; changed;) {
     changed = false;
     for (unsigned i = 0; i < nodes.size(); ++i) {
       for (unsigned from : nodes[i].predecessors)
         writtenIn[i] |= writtenOut[from];
+      resetAll(writtenIn[i], nodes[i].kills);
       llvm::BitVector out = writtenIn[i];
       setAll(out, nodes[i].writes);
-      if (nodes[i].defines >= 0)
-        out.reset(nodes[i].defines);
       if (out != writtenOut[i]) {
         writtenOut[i] = std::move(out);
         changed = true;
@@ -149,9 +168,8 @@ void Occupancy::solve() {
       for (unsigned to : nodes[i].successors)
         wantedOut[i] |= wantedIn[to];
       llvm::BitVector in = wantedOut[i];
-      if (nodes[i].defines >= 0)
-        in.reset(nodes[i].defines);
       setAll(in, nodes[i].reads);
+      resetAll(in, nodes[i].kills);
       if (in != wantedIn[i]) {
         wantedIn[i] = std::move(in);
         changed = true;

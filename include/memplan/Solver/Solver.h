@@ -29,7 +29,7 @@ enum class Order { Size, Area, Length, Start, End, Contention };
 struct HeuristicOptions {
   /// Bound on the comparisons of two buffers over all tries; the first try
   /// always runs to its end.
-  int64_t maxSteps = 400'000'000;
+  int64_t maxSteps = 100'000'000;
 };
 
 /// The best of first fit and best fit over several orders. Stops at the first
