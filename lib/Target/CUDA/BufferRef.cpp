@@ -188,6 +188,11 @@ FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
   int64_t typeOffset;
   bool hasStrides = succeeded(type.getStridesAndOffset(strides, typeOffset)) &&
                     llvm::none_of(strides, ShapedType::isDynamic);
+  if (!hasStrides && llvm::is_contained(type.getShape(), 0)) {
+    // MLIR has no strides for these, and nothing needs them.
+    strides.assign(type.getRank(), 1);
+    hasStrides = true;
+  }
   Operation *def = value.getDefiningOp();
   auto unsupported = [&]() -> FailureOr<BufferRef> {
     InFlightDiagnostic diagnostic =

@@ -156,6 +156,8 @@ void RowwiseText::chooseTeam() {
 
 void RowwiseText::emitRowNumber() {
   std::string type = rowIndex->type().str();
+  if (team == RowTeam::Block && rows.getNumDims() == 0)
+    return;
   std::string block = narrow ? "blockIdx.x" : "int64_t(blockIdx.x)";
   std::string row;
   switch (team) {
