@@ -173,6 +173,10 @@ struct FuseIntoWindowMap : public OpRewritePattern<ReduceWindowOp> {
         !isOnlyUsedBy(producer.getResult(0), window))
       return failure();
     OpOperand *input = producer.getDpsInputOperand(0);
+    // Better done once an element, in the epilogue of what comes before.
+    if (input->get().getDefiningOp<EpilogueOpInterface>() &&
+        isOnlyUsedBy(input->get(), producer))
+      return failure();
     rewriter.modifyOpInPlace(window, [&] {
       Block &map = window.getMap().front();
       BlockArgument element = map.getArgument(0);

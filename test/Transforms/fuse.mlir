@@ -154,3 +154,44 @@ func.func @lrn(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
   } -> tensor<2x8xf32>
   return %d : tensor<2x8xf32>
 }
+
+// -----
+
+#id = affine_map<(n, c) -> (n, c)>
+
+// What can move into the epilogue before it doesn't move into the window, where
+// it would be computed once a window instead of once an element.
+// CHECK-LABEL: @relu_then_pool
+// CHECK: memplan.matmul
+// CHECK: arith.maximumf
+// CHECK: memplan.reduce_window
+// CHECK: map {
+// CHECK-NEXT: ^bb0(%[[E:.*]]: f32):
+// CHECK-NEXT: memplan.yield %[[E]]
+func.func @relu_then_pool(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x8xf32>
+  %e4 = tensor.empty() : tensor<2x4xf32>
+  %0 = memplan.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x8xf32>) outs(%e : tensor<2x8xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<2x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%0 : tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %2 = arith.maximumf %p, %zero : f32
+    linalg.yield %2 : f32
+  } -> tensor<2x8xf32>
+  %3 = memplan.reduce_window <max> ins(%1 : tensor<2x8xf32>) outs(%e4 : tensor<2x4xf32>)
+         window = [1, 2] strides = [1, 2] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] extra_maps = []
+       map {
+       ^bb0(%a: f32):
+         memplan.yield %a : f32
+       } epilogue {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<2x4xf32>
+  return %3 : tensor<2x4xf32>
+}
