@@ -104,10 +104,17 @@ LogicalResult Sorter::visit(size_t root) {
                                 << ", which is no graph input, no initializer "
                                    "and no node's output";
     size_t other = producer->second;
-    if (states[other] == State::Open)
-      return reporter.invalid()
-             << "the graph has a cycle: " << text(index) << " reads "
-             << quoted(input) << ", which depends on what it makes itself";
+    if (states[other] == State::Open) {
+      auto diagnostic = reporter.invalid()
+                        << "the graph has a cycle: " << text(index) << " reads "
+                        << quoted(input) << ", which depends on it through ";
+      auto *from = llvm::find_if(
+          stack, [&](auto &entry) { return entry.first == other; });
+      llvm::interleaveComma(
+          llvm::make_range(from, std::min(from + 8, stack.end())), diagnostic,
+          [&](auto &entry) { diagnostic << text(entry.first); });
+      return diagnostic;
+    }
     if (states[other] == State::New) {
       states[other] = State::Open;
       stack.push_back({other, 0});

@@ -92,7 +92,7 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
   data.dtype = *dtype;
   data.type =
       RankedTensorType::get(tensor.dims, dtype->type(&reporter.getContext()));
-  auto wrongSize = [&](int64_t found, StringRef unit, int64_t wanted) {
+  auto wrongSize = [&](int64_t found, const Twine &unit, int64_t wanted) {
     return reporter.invalid()
            << owner << " of type " << dtypeName(*dtype) << " and shape "
            << shapeText(tensor.dims) << " has " << found << " " << unit
@@ -107,7 +107,7 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
     bool hasLength = llvm::any_of(
         tensor.external, [](auto &entry) { return entry.first == "length"; });
     if (size < *bytes || (hasLength && size != *bytes))
-      return wrongSize(size, "bytes of external data", *bytes);
+      return wrongSize(size, "bytes in " + quoted(found->file), *bytes);
     found->bytes = found->bytes.take_front(*bytes);
     data.inFile = *found;
   } else if (tensor.raw) {
