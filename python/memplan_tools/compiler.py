@@ -24,7 +24,7 @@ def tool(name: str = "memplan-opt") -> Path:
 
 def identifier(name: str) -> str:
     """The C identifier that emitted functions begin with, for files called `name`."""
-    ident = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    ident = re.sub(rb"[^A-Za-z0-9_]", b"_", os.fsencode(name)).decode()
     return f"model_{ident}" if not ident or ident[0].isdigit() else ident
 
 

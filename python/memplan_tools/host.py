@@ -30,7 +30,7 @@ class _TensorInfo(ctypes.Structure):
 
 
 class Counters(ctypes.Structure):
-    """What the host runtime has done so far in this library."""
+    """What the host runtime has done."""
 
     _fields_ = [(n, ctypes.c_int64) for n in ("allocations", "frees", "synchronisations", "launches")]
 
@@ -112,6 +112,8 @@ class HostModel:
                                    mode=os.RTLD_LOCAL | os.RTLD_NOW)
         self._handle = ctypes.c_void_p()
         self._declare()
+        # A library that this process has loaded before has counted already.
+        self._before = self._counters()
         self.inputs = self._infos("input")
         self.outputs = self._infos("output")
         weights = prefix.with_name(prefix.name + ".safetensors")
@@ -142,13 +144,15 @@ class HostModel:
             raise HostError(f"{self.name}_{what}: status {status}: {self._last_error().decode()}")
 
     def counters(self) -> Counters:
-        return self._counters()
+        """What the runtime has done since this model's load began."""
+        now = self._counters()
+        return Counters(*(getattr(now, n) - getattr(self._before, n) for n, _ in Counters._fields_))
 
     def run(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Outputs by name. The output arrays start as NaN (or ones), so that an element left unwritten shows."""
         arrays = []
         for info in self.inputs:
-            array = np.ascontiguousarray(inputs[info.name.decode()])
+            array = np.asarray(inputs[info.name.decode()], order="C")
             want = (DTYPES[info.dtype], [info.dims[i] for i in range(info.rank)])
             if (array.dtype.name, list(array.shape)) != want:
                 raise ValueError(f"input {info.name.decode()!r} is {array.dtype}{list(array.shape)}, want {want}")

@@ -293,11 +293,17 @@ def test_unknown_emission(refused):
     refused(om.relu(), "usage", "fortran", emit="fortran")
 
 
-def test_folder_that_is_not_there(tmp_path):
-    done = compiler.run(om.write(om.relu(), tmp_path / "r.onnx"), "--emit=cuda", "-o", tmp_path / "no/such/r",
+def test_folder_that_is_not_there_is_made(tmp_path):
+    compiler.run(om.write(om.relu(), tmp_path / "r.onnx"), "--emit=cuda", "-o", tmp_path / "no/such/r")
+    assert sorted(p.name for p in (tmp_path / "no/such").iterdir()) == ["r.cu", "r.h", "r.safetensors"]
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = compiler.run(om.write(om.relu(), tmp_path / "r.onnx"), "--emit=cuda", "-o", tmp_path / "file/r",
                         check=False)
-    assert done.returncode == EXIT["usage"] and "no/such" in done.stderr
-    assert [p.name for p in tmp_path.iterdir()] == ["r.onnx"]
+    assert done.returncode == EXIT["usage"] and "file" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "r.onnx"]
 
 
 def test_exit_codes_are_documented():
