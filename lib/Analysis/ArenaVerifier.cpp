@@ -151,7 +151,10 @@ public:
                    const Summaries &summaries, SymbolTableCollection &symbols)
       : function(function), tenants(std::move(tenants)), summaries(summaries),
         symbols(symbols),
-        pointsTo(function, this->tenants, summaries, symbols) {}
+        pointsTo(function, this->tenants, summaries, symbols) {
+    for (const Tenant &tenant : this->tenants)
+      tenantOps.insert(tenant.op);
+  }
 
   LogicalResult run() {
     checkHomes();
@@ -290,9 +293,8 @@ private:
   bool offsetsAreFromBuffer(Value value) {
     for (Operation *op = value.getDefiningOp(); op;
          op = value.getDefiningOp()) {
-      for (const Tenant &tenant : tenants)
-        if (tenant.op == op)
-          return true;
+      if (tenantOps.contains(op))
+        return true;
       if (isa<memref::ViewOp>(op) || op->getNumOperands() == 0)
         return false;
       value = op->getOperand(0);
@@ -337,6 +339,7 @@ private:
 
   func::FuncOp function;
   std::vector<Tenant> tenants;
+  llvm::DenseSet<Operation *> tenantOps;
   const Summaries &summaries;
   SymbolTableCollection &symbols;
   PointsTo pointsTo;
