@@ -103,6 +103,7 @@ private:
 /// life: what lives through the peak goes first.
 std::vector<int64_t> computeContention(const Problem &problem) {
   std::vector<int64_t> times;
+  times.reserve(problem.buffers.size());
   for (const Buffer &buffer : problem.buffers)
     times.push_back(buffer.lower);
   std::sort(times.begin(), times.end());
@@ -169,6 +170,7 @@ std::vector<size_t> makeOrder(const Problem &problem, Order order,
     return {};
   };
   std::vector<Key> keys;
+  keys.reserve(problem.buffers.size());
   for (size_t i = 0; i < problem.buffers.size(); ++i)
     keys.push_back(keyOf(i));
   std::vector<size_t> indices(problem.buffers.size());
@@ -256,6 +258,7 @@ public:
     // A fixed offset is a wish to share or to leave a gap; without reuse
     // neither has a meaning.
     std::vector<int64_t> offsets;
+    offsets.reserve(problem.buffers.size());
     int64_t end = 0;
     for (size_t i = 0; i < problem.buffers.size(); ++i) {
       const Buffer &buffer = problem.buffers[i];
