@@ -147,12 +147,20 @@ static LogicalResult buildBitShift(NodeBuilder &n) {
     return n.invalid() << "attribute 'direction' is " << quoted(direction)
                        << "; LEFT and RIGHT are accepted";
   return buildBroadcast(n, Ints, [&](const Scalars &s, ValueRange args) {
-    // Shifting all bits out is 0 in ONNX and undefined in arith.
-    Value width = s.integer(s.dtype.bits());
-    Value shifted = direction == "LEFT"
-                        ? s.make<arith::ShLIOp>(args[0], args[1])
-                        : s.make<arith::ShRUIOp>(args[0], args[1]);
-    return s.select(s.less(args[1], width), shifted, s.integer(0));
+    // A count outside [0, bits) leaves what sign extension gives in ONNX and
+    // is undefined in arith.
+    Value x = args[0], zero = s.integer(0), fill = zero, shifted;
+    if (direction == "LEFT") {
+      shifted = s.make<arith::ShLIOp>(x, args[1]);
+    } else if (s.dtype.isSigned()) {
+      shifted = s.make<arith::ShRSIOp>(x, args[1]);
+      fill = s.select(s.less(x, zero), s.integer(-1), zero);
+    } else {
+      shifted = s.make<arith::ShRUIOp>(x, args[1]);
+    }
+    Value inRange = s.make<arith::CmpIOp>(arith::CmpIPredicate::ult, args[1],
+                                          s.integer(s.dtype.bits()));
+    return s.select(inRange, shifted, fill);
   });
 }
 

@@ -247,6 +247,36 @@ Value memplan::onnx::splat(NodeBuilder &n, ArrayRef<int64_t> shape,
       n.b, n.loc, DenseElementsAttr::get(type, Attribute(value)));
 }
 
+/// What a reduction of no elements gives.
+static Value identityOf(OpBuilder &b, Location loc, Combiner combiner,
+                        Type type) {
+  TypedAttr value;
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    const auto &semantics = floatType.getFloatSemantics();
+    switch (combiner) {
+    case Combiner::Sum:
+      value = b.getFloatAttr(type, 0.0);
+      break;
+    case Combiner::Prod:
+      value = b.getFloatAttr(type, 1.0);
+      break;
+    case Combiner::Max:
+    case Combiner::Min:
+      value = b.getFloatAttr(
+          type, APFloat::getInf(semantics, combiner == Combiner::Max));
+      break;
+    }
+  } else {
+    unsigned bits = type.getIntOrFloatBitWidth();
+    APInt bound = combiner == Combiner::Max ? APInt::getSignedMinValue(bits)
+                                            : APInt::getSignedMaxValue(bits);
+    if (combiner == Combiner::Sum || combiner == Combiner::Prod)
+      bound = APInt(bits, combiner == Combiner::Prod);
+    value = b.getIntegerAttr(type, bound);
+  }
+  return arith::ConstantOp::create(b, loc, value);
+}
+
 Value memplan::onnx::reduceRows(NodeBuilder &n, Value input,
                                 ArrayRef<int64_t> rowDims, Type element,
                                 ArrayRef<Combiner> combiners,
@@ -261,6 +291,18 @@ Value memplan::onnx::reduceRows(NodeBuilder &n, Value input,
     shape.push_back(type.getDimSize(i));
     exprs.push_back(n.b.getAffineDimExpr(i));
   }
+  // Rows without elements: the results do not depend on the input.
+  if (type.getNumElements() == 0)
+    return mapElements(
+        n, {}, {}, shape, element, [&](OpBuilder &b, Location loc, ValueRange) {
+          SmallVector<Value> arguments = {arith::ConstantOp::create(
+              b, loc, b.getZeroAttr(type.getElementType()))};
+          for (auto [combiner, stage] : llvm::zip(combiners, stages)) {
+            Type wide = stage(b, loc, arguments).getType();
+            arguments.push_back(identityOf(b, loc, combiner, wide));
+          }
+          return finish(b, loc, arguments);
+        });
   SmallVector<AffineMap> maps = {
       n.b.getMultiDimIdentityMap(type.getRank()),
       AffineMap::get(type.getRank(), 0, exprs, n.context())};
