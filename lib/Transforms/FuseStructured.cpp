@@ -67,6 +67,17 @@ bool isOnlyUsedBy(Value value, Operation *user) {
                       [&](Operation *other) { return other == user; });
 }
 
+/// Whether upstream's fusion may inline `operand`'s producer into its user:
+/// only where that computes nothing twice.
+bool mayInlineProducer(OpOperand *operand) {
+  auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
+  Operation *producer = operand->get().getDefiningOp();
+  if (!consumer || !producer)
+    return false;
+  return isOnlyUsedBy(operand->get(), consumer) &&
+         consumer.getMatchingIndexingMap(operand).isPermutation();
+}
+
 /// Moves an elementwise op into the epilogue of a producer of one of its
 /// inputs. Of several such producers it takes the last one, so that no other
 /// op's inputs have to live longer than they did.
@@ -78,6 +89,11 @@ struct FuseIntoEpilogue : public OpRewritePattern<linalg::GenericOp> {
                                 PatternRewriter &rewriter) const override {
     if (!isElementwise(consumer) || !canMoveBody(*consumer.getBody()))
       return failure();
+    // Whatever feeds the consumer comes first: as an operand of the epilogue it
+    // would need a buffer.
+    for (OpOperand *input : consumer.getDpsInputOperands())
+      if (linalg::areElementwiseOpsFusable(input) && mayInlineProducer(input))
+        return failure();
     EpilogueOpInterface producer;
     for (OpOperand *input : consumer.getDpsInputOperands()) {
       auto candidate = input->get().getDefiningOp<EpilogueOpInterface>();
@@ -311,23 +327,18 @@ struct Generalize : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   }
 };
 
-/// Whether upstream's fusion may inline `operand`'s producer into its user:
-/// only where that computes nothing twice.
-bool mayInlineProducer(OpOperand *operand) {
-  auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
-  Operation *producer = operand->get().getDefiningOp();
-  if (!consumer || !producer)
-    return false;
-  return isOnlyUsedBy(operand->get(), consumer) &&
-         consumer.getMatchingIndexingMap(operand).isPermutation();
-}
-
 struct FuseStructured
     : public memplan::impl::FuseStructuredBase<FuseStructured> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
+    // First of all, so that which op is fused doesn't hang on which is visited
+    // first.
+    RewritePatternSet generalize(context);
+    generalize.add<Generalize>(context);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(generalize))))
+      return signalPassFailure();
     RewritePatternSet patterns(context);
-    patterns.add<Generalize, FuseIntoWindowMap>(context);
+    patterns.add<FuseIntoWindowMap>(context);
     patterns.add<FuseIntoEpilogue>(context, numEpilogues);
     patterns.add<FoldTransposeOfOperand, FoldTransposeOfResult>(context,
                                                                 numTransposes);

@@ -46,6 +46,7 @@ void buildVerifyPipeline(OpPassManager &pm, const PipelineOptions &) {
 
 void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
+  pm.addNestedPass<func::FuncOp>(createRaiseLinalg());
   pm.addNestedPass<func::FuncOp>(createFuseStructured());
   addCleanup(pm);
   buildBufferizePipeline(pm, options);

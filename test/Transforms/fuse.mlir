@@ -195,3 +195,23 @@ func.func @relu_then_pool(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x
        } -> tensor<2x4xf32>
   return %3 : tensor<2x4xf32>
 }
+
+// -----
+
+// The materialised broadcast of a bias is read as the bias itself.
+// CHECK-DAG: #[[BIAS:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: @broadcast_bias
+// CHECK-NOT: linalg.generic
+// CHECK: memplan.matmul {{.*}} extras(%arg2 : tensor<8xf32>) {{.*}} extra_maps = [#[[BIAS]]]
+func.func @broadcast_bias(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<2x8xf32> {
+  %e = tensor.empty() : tensor<2x8xf32>
+  %0 = memplan.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x8xf32>) outs(%e : tensor<2x8xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<2x8xf32>
+  %bb = linalg.broadcast ins(%b : tensor<8xf32>) outs(%e : tensor<2x8xf32>) dimensions = [0]
+  %a = linalg.add ins(%0, %bb : tensor<2x8xf32>, tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %a : tensor<2x8xf32>
+}

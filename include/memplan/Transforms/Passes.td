@@ -10,6 +10,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RaiseLinalg : Pass<"memplan-raise-linalg", "::mlir::func::FuncOp"> {
+  let summary = "Turn linalg products and softmax into the dialect's structured ops";
+  let description = [{
+    On static tensors. A contraction (`linalg.matmul`, `linalg.batch_matmul`,
+    `linalg.contract`, a `linalg.generic` of that form) with one reduced dim onto
+    a zero fill becomes `memplan.matmul`, and
+    `linalg.softmax` becomes `memplan.rowwise`: both can then take an epilogue,
+    and neither reads its destination. Other contractions stay.
+
+    ```mlir
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16xf32>) -> tensor<4x16xf32>
+    %m = linalg.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%f : tensor<4x16xf32>) -> tensor<4x16xf32>
+    // becomes
+    %m = memplan.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x16xf32>) outs(%e : tensor<4x16xf32>) ...
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRaised", "ops-raised", "ops turned into memplan ops">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect", "::memplan::MemPlanDialect"];
+}
+
 def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
   let summary = "Move elementwise work into the op that produces or consumes it";
   let description = [{
@@ -22,11 +45,11 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
     - elementwise chains become one `linalg.generic` (upstream's patterns);
     - a transpose (a `linalg.generic` that only yields, or `linalg.transpose`)
       moves into the indexing maps of a matrix product's operand or result, or of
-      an elementwise or rowwise reader;
+      an elementwise reader;
     - an elementwise producer of the one input of a `memplan.reduce_window` moves
-      into its `map` region.
+      into its `map` region, if it can't move into an epilogue before it.
 
-    Values with several users are never recomputed, so that no fusion adds work.
+    Values with several users are never recomputed.
 
     ```mlir
     %0 = memplan.conv ins(%x, %w : ...) ... { ^bb0(%acc: f32): memplan.yield %acc : f32 }
