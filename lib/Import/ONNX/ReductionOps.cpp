@@ -81,9 +81,12 @@ static LogicalResult buildReduce(
                      castScalar(b, loc, args[0], x.dtype, wide));
       }),
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return castScalar(b, loc,
-                          finish(Scalars(b, loc, wide), args[1], length), wide,
-                          x.dtype);
+        Scalars s(b, loc, wide);
+        Value result = finish(s, args[1], length);
+        // Not "is not 0": the least int64 of no elements is no bool.
+        if (x.dtype.isBool())
+          return s.less(s.integer(0), result);
+        return castScalar(b, loc, result, wide, x.dtype);
       });
   return n.result(reshape(n, reduced, axes->shape), x.dtype);
 }
