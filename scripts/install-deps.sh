@@ -12,7 +12,6 @@ set -euo pipefail
 packages=(
   ca-certificates git cmake ninja-build g++ ccache lld-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-format-22
-  libprotobuf-dev protobuf-compiler libonnx-dev
   libgtest-dev libbenchmark-dev
   python3 python3-venv
 )
