@@ -57,13 +57,15 @@ private:
       return "";
     if (coefficient == 1)
       return variable.str();
-    members.push_back({"int64_t " + name.str(), std::to_string(coefficient)});
+    members.push_back({std::string(isNarrow ? "int " : "int64_t ") + name.str(),
+                       std::to_string(coefficient)});
     return variable.str() + " * " + name.str();
   }
 
   std::string place(const MapOperand &extra) {
     ArrayRef<int64_t> coefficients = extra.access.coefficients;
     SmallVector<std::string> terms;
+    isNarrow = LoopNest(outputShape, {extra.access}).isNarrow();
     auto coefficientOf = [&](unsigned dim) {
       return outputShape[dim] == 1 ? 0 : coefficients[dim];
     };
@@ -114,6 +116,7 @@ private:
   llvm::DenseMap<unsigned, std::string> elements;
   std::vector<std::pair<std::string, std::string>> members;
   unsigned numPointers = 0;
+  bool isNarrow = true; ///< Offsets of the present extra fit int.
   bool usesImage = false, usesFilter = false, usesPixel = false;
 };
 
@@ -144,7 +147,7 @@ std::string describeShape(ConvOp op, const BufferRef &x, const BufferRef &w,
   text += ", /*stride=*/" + lift(op.getStrides(), 1);
   text += ", /*dilation=*/" + lift(op.getDilations(), 1);
   text += ", /*pad=*/" + lift(op.getPadsBegin(), 0);
-  text += ", /*x, y strides=*/" + std::to_string(x.strides[0]) + ", " +
+  text += ", /*strides of x and y=*/" + std::to_string(x.strides[0]) + ", " +
           std::to_string(x.strides[1]) + ", " + std::to_string(y.strides[0]) +
           ", " + std::to_string(y.strides[1]);
   return text + "}";

@@ -8,6 +8,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 
 namespace memplan {
@@ -75,11 +77,20 @@ static std::string getFloatLiteral(const APFloat &value, bool isDouble) {
     return type + "(NAN)";
   if (value.isInfinity())
     return type + (value.isNegative() ? "(-INFINITY)" : "(INFINITY)");
-  // Precision 0 asks for as many digits as bring the same value back.
-  SmallString<32> digits;
-  value.toString(digits, /*FormatPrecision=*/0, /*FormatMaxPadding=*/3);
-  std::string text(digits);
-  if (text.find_first_of(".E") == std::string::npos)
+  // The fewest digits that bring the same value back.
+  double number = isDouble ? value.convertToDouble()
+                           : static_cast<double>(value.convertToFloat());
+  std::string text;
+  for (int digits = 1; digits <= 17; ++digits) {
+    text.clear();
+    llvm::raw_string_ostream(text) << llvm::format("%.*g", digits, number);
+    double back = isDouble
+                      ? std::strtod(text.c_str(), nullptr)
+                      : static_cast<double>(std::strtof(text.c_str(), nullptr));
+    if (back == number)
+      break;
+  }
+  if (text.find_first_of(".e") == std::string::npos)
     text += ".0";
   return isDouble ? text : text + "f";
 }
@@ -180,6 +191,39 @@ std::string formatType(MemRefType type) {
   llvm::interleaveComma(type.getShape(), os);
   os << "]";
   return text;
+}
+
+std::string wrapAtCommas(StringRef statement, StringRef indent) {
+  std::string result = indent.str(), word;
+  constexpr size_t kLineWidth = 100;
+  size_t width = indent.size();
+  bool inString = false;
+  int depth = 0; // of braces: a list within a list stays together
+  auto flush = [&] {
+    if (width + word.size() > kLineWidth && width > indent.size()) {
+      while (!result.empty() && result.back() == ' ')
+        result.pop_back();
+      result += "\n" + indent.str() + "    ";
+      width = indent.size() + 4;
+    }
+    result += word;
+    width += word.size();
+    word.clear();
+  };
+  for (size_t i = 0; i < statement.size(); ++i) {
+    char c = statement[i];
+    word += c;
+    if (c == '"') // strings hold no quotes: those are escaped as octal
+      inString = !inString;
+    if (!inString)
+      depth += (c == '{') - (c == '}');
+    bool afterComma = c == ' ' && i > 0 &&
+                      (statement[i - 1] == ',' || statement[i - 1] == '=');
+    if (afterComma && !inString && depth <= 1)
+      flush();
+  }
+  flush();
+  return result + "\n";
 }
 
 } // namespace memplan

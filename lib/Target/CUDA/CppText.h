@@ -47,6 +47,10 @@ std::string formatBytes(int64_t bytes);
 /// "f32[1, 3, 224, 224]".
 std::string formatType(mlir::MemRefType type);
 
+/// `statement` on lines of at most 100 columns, indented, broken after commas
+/// that stand outside of strings; ends with a newline.
+std::string wrapAtCommas(llvm::StringRef statement, llvm::StringRef indent);
+
 } // namespace memplan
 
 #endif // MEMPLAN_LIB_TARGET_CUDA_CPPTEXT_H

@@ -177,6 +177,7 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
   }
   if (!good)
     return failure();
+  emitter.pruneDefinitions();
   auto source = writeSource(program, *module);
   if (failed(source))
     return failure();

@@ -27,8 +27,38 @@ std::string Emitter::define(StringRef hint, StringRef text) {
       definition += name;
     rest = after;
   }
-  definitions.push_back(definition);
+  definitions.push_back({name, definition});
   return name;
+}
+
+/// Adds the identifiers in `text` that stand outside of strings.
+static void collectIdentifiers(StringRef text, llvm::StringSet<> &found) {
+  auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  while (!text.empty()) {
+    if (text.consume_front("\"")) {
+      text = text.split('"').second; // strings hold no quotes, see the escaper
+      continue;
+    }
+    text = text.drop_until([&](char c) { return isPart(c) || c == '"'; });
+    StringRef word = text.take_while(isPart);
+    found.insert(word);
+    text = text.drop_front(word.size());
+  }
+}
+
+void Emitter::pruneDefinitions() {
+  llvm::StringSet<> used;
+  for (const Launch &launch : launches)
+    collectIdentifiers(launch.call, used);
+  std::vector<Definition> kept;
+  for (Definition &definition : llvm::reverse(definitions)) {
+    if (!used.contains(definition.name))
+      continue;
+    collectIdentifiers(definition.text, used);
+    kept.push_back(std::move(definition));
+  }
+  definitions.assign(std::make_move_iterator(kept.rbegin()),
+                     std::make_move_iterator(kept.rend()));
 }
 
 static std::string listTypes(ArrayRef<PointerArgument> pointers, bool written) {
@@ -85,12 +115,12 @@ std::string KernelText::pointer(StringRef name, const BufferRef &ref, bool read,
 std::string KernelText::define(Emitter &emitter, StringRef hint,
                                StringRef comment) {
   std::string text = "// " + comment.str() + "\n";
-  text += "__global__ void " + Emitter::kName.str() + "(";
-  text += llvm::join(
+  std::string head = "__global__ void " + Emitter::kName.str() + "(";
+  head += llvm::join(
       llvm::map_range(parameters,
                       [](const Parameter &p) { return p.declaration; }),
       ", ");
-  text += ") {\n" + body + "}\n";
+  text += wrapAtCommas(head + ") {", "") + body + "}\n";
   return emitter.define(hint, text);
 }
 

@@ -46,7 +46,11 @@ public:
   explicit Emitter(BufferTable &buffers) : buffers(buffers) {}
 
   BufferTable &buffers;
-  std::vector<std::string> definitions; ///< Functions, functors, kernels.
+  /// Functions, functors and kernels, each after those that it uses.
+  struct Definition {
+    std::string name, text;
+  };
+  std::vector<Definition> definitions;
   std::vector<Launch> launches;
   std::vector<GemmObject> gemms;
 
@@ -60,6 +64,10 @@ public:
   /// Appends a launch of `op`; the title gets the op's operand types.
   void addLaunch(mlir::Operation *op, llvm::StringRef what,
                  llvm::ArrayRef<PointerArgument> pointers, std::string call);
+
+  /// Drops definitions that no launch needs, such as that of an epilogue which
+  /// the matrix product does itself: compilers warn of them.
+  void pruneDefinitions();
 
 private:
   llvm::StringMap<std::string> nameOfText;

@@ -296,9 +296,9 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
   GemmObject gemm;
   gemm.node = getNodeName(op.getLoc());
   gemm.arguments =
-      "GemmShape{/*m, n, k=*/" + list({plan.m, plan.n, plan.k}) +
+      "GemmShape{/*m n k=*/" + list({plan.m, plan.n, plan.k}) +
       ", /*transposed=*/" + flag(plan.transA) + ", " + flag(plan.transB) +
-      ", /*rows of a, b, y=*/" + list({plan.lda, plan.ldb, plan.ldd}) +
+      ", /*rows of a b y=*/" + list({plan.lda, plan.ldb, plan.ldd}) +
       ", /*batch=*/" +
       list({plan.batch, plan.strideA, plan.strideB, plan.strideD}) +
       ", /*c=*/" + list({plan.ldc, plan.strideC}) +

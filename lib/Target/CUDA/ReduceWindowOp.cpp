@@ -23,6 +23,7 @@ private:
     return op.getKind() == WindowKind::Average ||
            op.getKind() == WindowKind::AverageIncludePad;
   }
+  bool isInside(int64_t dim);
   void emitOrigins();
   void emitLoops();
   void emitCounts();
@@ -100,10 +101,20 @@ LogicalResult WindowText::read() {
   return success();
 }
 
+/// Whether no window leaves the input in this dim.
+bool WindowText::isInside(int64_t dim) {
+  int64_t last = (operands.back().ref.shape[dim] - 1) * op.getStrides()[dim] +
+                 (op.getWindow()[dim] - 1) * op.getDilations()[dim];
+  return op.getPadsBegin()[dim] <= 0 &&
+         last - op.getPadsBegin()[dim] < input.shape[dim];
+}
+
 void WindowText::emitOrigins() {
   for (int64_t dim : windowDims) {
     std::string d = std::to_string(dim);
-    std::string origin = "int(" + index->dimOf(dim) + ")";
+    std::string origin = index->dimOf(dim);
+    if (origin != "0")
+      origin = "int(" + origin + ")";
     if (op.getStrides()[dim] != 1)
       origin += " * " + std::to_string(op.getStrides()[dim]);
     if (op.getPadsBegin()[dim] != 0)
@@ -143,10 +154,13 @@ void WindowText::emitLoops() {
     kernel.body += indent + "for (int " + w + " = 0; " + w + " < " +
                    std::to_string(op.getWindow()[dim]) + "; ++" + w + ") {\n";
     indent += "  ";
-    kernel.body += indent + "const int " + at + " = origin" + d + " + " + step +
-                   ";\n" + indent + "if (" + at + " < 0 || " + at +
-                   " >= " + kernel.number("int", "size" + d, input.shape[dim]) +
-                   ")\n" + indent + "  continue;\n";
+    kernel.body +=
+        indent + "const int " + at + " = origin" + d + " + " + step + ";\n";
+    if (!isInside(dim))
+      kernel.body +=
+          indent + "if (" + at + " < 0 || " + at +
+          " >= " + kernel.number("int", "size" + d, input.shape[dim]) + ")\n" +
+          indent + "  continue;\n";
     if (input.strides[dim] == 1)
       terms.push_back(type + "(" + at + ")");
     else if (input.shape[dim] > 1)

@@ -50,6 +50,7 @@ private:
   FailureOr<std::string> emitAffine(AffineExpr expr, AffineMap map,
                                     ValueRange operands, Operation *user);
   void bind(Value value, std::string expression);
+  static bool isTemporary(StringRef name) { return name.starts_with("v"); }
   LogicalResult defineFunction(ValueRange yielded);
 
   Emitter &emitter;
@@ -181,6 +182,11 @@ LogicalResult ScalarCode::emitOp(Operation *inner) {
       return failure();
     operands.push_back(*name);
   }
+  // Sums that only differ in their operands' order are to share their code; a
+  // computed operand goes first.
+  if (inner->hasTrait<OpTrait::IsCommutative>() && operands.size() == 2 &&
+      !isTemporary(operands[0]) && isTemporary(operands[1]))
+    std::swap(operands[0], operands[1]);
   auto expression = getScalarExpression(inner, operands);
   if (!expression) {
     inner->emitError() << inner->getName() << " on "

@@ -15,38 +15,6 @@ namespace {
 
 /// Launches a function: one that can be read, and not so many functions.
 constexpr size_t kLaunchesPerFunction = 32;
-constexpr size_t kLineWidth = 100;
-
-/// Breaks a statement after commas that stand outside of strings.
-std::string wrap(StringRef statement, StringRef indent) {
-  std::string result = indent.str(), word;
-  size_t width = indent.size();
-  bool inString = false;
-  auto flush = [&] {
-    if (width + word.size() > kLineWidth && width > indent.size()) {
-      while (!result.empty() && result.back() == ' ')
-        result.pop_back();
-      result += "\n" + indent.str() + "    ";
-      width = indent.size() + 4;
-    }
-    result += word;
-    width += word.size();
-    word.clear();
-  };
-  for (size_t i = 0; i < statement.size(); ++i) {
-    char c = statement[i];
-    word += c;
-    if (c == '"') // strings hold no quotes: those are escaped as octal
-      inString = !inString;
-    bool afterComma = c == ' ' && i > 0 &&
-                      (statement[i - 1] == ',' || statement[i - 1] == '=');
-    if (afterComma && !inString)
-      flush();
-  }
-  flush();
-  return result + "\n";
-}
-
 class SourceWriter {
 public:
   SourceWriter(const ProgramText &program, ModuleOp module)
@@ -59,7 +27,7 @@ private:
   void writeStamp();
   void writeModel();
   void writeWeightTable();
-  void writeRun();
+  void writeRun(StringRef launches);
   void writeDefinitions();
   void writeLaunches();
   void writeLaunch(size_t number);
@@ -158,7 +126,7 @@ void SourceWriter::writeWeightTable() {
   os << "};\n\n";
 }
 
-void SourceWriter::writeRun() {
+void SourceWriter::writeRun(StringRef launches) {
   os << "// What the launches of one run share. Offsets are in bytes.\n"
      << "struct Run {\n"
      << "  " << name << "_t &model;\n"
@@ -183,14 +151,10 @@ void SourceWriter::writeRun() {
     return reinterpret_cast<T *>(static_cast<char *>(outputs[number]) + offset);
   }
 
-  // The plan's claims, empty but in checked host builds: a buffer's life in the arena, and what of
-  // the arena a launch writes and reads.
-  memplan_status begin(size_t offset, size_t bytes, const char *name) const {
-    return model.guard.begin(model.arena + offset, bytes, name);
-  }
-  memplan_status end(size_t offset, size_t bytes) const {
-    return model.guard.end(model.arena + offset, bytes);
-  }
+)";
+  // nvcc warns of members of a local type that nobody calls.
+  os << R"(  // The plan's claims, empty but in checked host builds: what of the arena a launch writes and
+  // reads, and when a buffer in it lives.
   memplan_status before(const char *what, std::initializer_list<Range> writes,
                         std::initializer_list<Range> reads) const {
     return model.guard.beforeLaunch(what, writes, reads);
@@ -198,9 +162,18 @@ void SourceWriter::writeRun() {
   memplan_status after(const char *what, std::initializer_list<Range> writes) const {
     return model.guard.afterLaunch(what, writes);
   }
-};
-
 )";
+  if (StringRef(launches).contains("run.begin("))
+    os << R"(  memplan_status begin(size_t offset, size_t bytes, const char *name) const {
+    return model.guard.begin(model.arena + offset, bytes, name);
+  }
+)";
+  if (StringRef(launches).contains("run.end("))
+    os << R"(  memplan_status end(size_t offset, size_t bytes) const {
+    return model.guard.end(model.arena + offset, bytes);
+  }
+)";
+  os << "};\n\n";
 }
 
 void SourceWriter::writeDefinitions() {
@@ -208,8 +181,8 @@ void SourceWriter::writeDefinitions() {
     return;
   os << "//===- Kernels and what they compute "
         "----------------------------------===//\n\n";
-  for (const std::string &definition : program.emitter.definitions)
-    os << definition << "\n";
+  for (const Emitter::Definition &definition : program.emitter.definitions)
+    os << definition.text << "\n";
 }
 
 std::string SourceWriter::listRanges(const Launch &launch, bool written) {
@@ -248,10 +221,10 @@ void SourceWriter::writeLives(int64_t point) {
     const BufferLife &life = program.lives[nextLife];
     if (life.upper <= point)
       continue; // of an op that needed no launch
-    os << wrap("MEMPLAN_TRY(run.begin(" + std::to_string(life.offset) + ", " +
-                   std::to_string(life.bytes) + ", " +
-                   quoteForString(life.name) + "));",
-               "  ");
+    os << wrapAtCommas("MEMPLAN_TRY(run.begin(" + std::to_string(life.offset) +
+                           ", " + std::to_string(life.bytes) + ", " +
+                           quoteForString(life.name) + "));",
+                       "  ");
     alive.push_back(&life);
   }
 }
@@ -268,11 +241,12 @@ void SourceWriter::writeLaunch(size_t number) {
        << pointer.ref.pointer(pointer.written) << ";\n";
   std::string what = quoteForString(launch.node);
   std::string writes = listRanges(launch, /*written=*/true);
-  os << wrap("MEMPLAN_TRY(run.before(" + what + ", " + writes + ", " +
-                 listRanges(launch, /*written=*/false) + "));",
-             "    ")
-     << wrap("MEMPLAN_TRY(" + launch.call + ");", "    ")
-     << wrap("MEMPLAN_TRY(run.after(" + what + ", " + writes + "));", "    ")
+  os << wrapAtCommas("MEMPLAN_TRY(run.before(" + what + ", " + writes + ", " +
+                         listRanges(launch, /*written=*/false) + "));",
+                     "    ")
+     << wrapAtCommas("MEMPLAN_TRY(" + launch.call + ");", "    ")
+     << wrapAtCommas("MEMPLAN_TRY(run.after(" + what + ", " + writes + "));",
+                     "    ")
      << "  }\n";
 }
 
@@ -335,10 +309,11 @@ void SourceWriter::writeLoad() {
   if (hasGemms)
     os << "  MEMPLAN_TRY(model.gemmContext.create());\n";
   for (auto [number, gemm] : llvm::enumerate(program.emitter.gemms))
-    os << wrap("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
-                   "].create(model.gemmContext, " + quoteForString(gemm.node) +
-                   ", " + gemm.arguments + "));",
-               "  ");
+    os << wrapAtCommas("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
+                           "].create(model.gemmContext, " +
+                           quoteForString(gemm.node) + ", " + gemm.arguments +
+                           "));",
+                       "  ");
   os << "  return MEMPLAN_OK;\n}\n\n"
      << "// Gives `model` to the caller, or frees it.\n"
      << "memplan_status finish(" << name << "_t *model, memplan_status status, "
@@ -441,11 +416,13 @@ std::string SourceWriter::write() {
   writeStamp();
   writeModel();
   writeWeightTable();
-  if (!program.emitter.launches.empty())
-    writeRun();
-  writeDefinitions();
+  std::string before = std::exchange(text, "");
   writeLaunches();
-  os << "} // namespace\n\n";
+  std::string launches = std::exchange(text, before);
+  if (!program.emitter.launches.empty())
+    writeRun(launches);
+  writeDefinitions();
+  os << launches << "} // namespace\n\n";
   writeTensorTable("input", program.inputs);
   writeTensorTable("output", program.outputs);
   os << "size_t " << name << "_weights_bytes(void) { return kWeightsBytes; }\n"
