@@ -24,10 +24,13 @@ private:
            op.getKind() == WindowKind::AverageIncludePad;
   }
   bool isInside(int64_t dim);
+  bool isLarge();
+  void emitLarge();
+  void emitResult();
   void emitOrigins();
   void emitLoops();
   void emitCounts();
-  std::string launchAs();
+  std::string getHint();
 
   Emitter &emitter;
   ReduceWindowOp op;
@@ -109,6 +112,73 @@ bool WindowText::isInside(int64_t dim) {
          last - op.getPadsBegin()[dim] < input.shape[dim];
 }
 
+/// Whether a warp should reduce one window: it is as wide as a warp, and no
+/// position in it needs a test.
+bool WindowText::isLarge() {
+  int64_t size = 1;
+  for (int64_t dim : windowDims) {
+    if (!isInside(dim) || op.getPadsBegin()[dim] != 0)
+      return false;
+    size *= op.getWindow()[dim];
+  }
+  return size >= 32;
+}
+
+/// A warp a window: global pooling, mostly.
+void WindowText::emitLarge() {
+  constexpr int64_t kWarps = 8; // of a block
+  SmallVector<int64_t> extents;
+  LinearAccess access;
+  for (int64_t dim : windowDims) {
+    extents.push_back(op.getWindow()[dim]);
+    access.coefficients.push_back(op.getDilations()[dim] * input.strides[dim]);
+    operands.front().access.coefficients[dim] =
+        op.getStrides()[dim] * input.strides[dim];
+  }
+  // Now the input's place is linear in the result's dims.
+  SmallVector<LinearAccess> accesses;
+  for (const MapOperand &operand : operands)
+    accesses.push_back(operand.access);
+  nest = LoopNest(operands.back().ref.shape, accesses);
+  nest.simplify(/*lead=*/operands.size() - 1);
+  LoopNest window(extents, {access});
+  window.simplify(/*lead=*/0);
+
+  index.emplace(kernel, nest, narrow, "d");
+  IndexText windowIndex(kernel, window, narrow, "w");
+  std::string type = index->type().str();
+  std::string count = kernel.number(type, "count_all", nest.getNumPoints());
+  std::string length = kernel.number(type, "length", window.getNumPoints());
+  kernel.body += "  const " + type +
+                 " i = " + (narrow ? "blockIdx.x" : "int64_t(blockIdx.x)") +
+                 " * blockDim.y + threadIdx.y;\n  if (i >= " + count +
+                 ")\n    return;\n";
+  index->decode("i");
+  for (const MapOperand &operand : operands)
+    kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
+  std::string scalar = *getCppType(map.resultTypes.front());
+  std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
+  kernel.body += "  " + scalar + " acc = " + reduction + "::identity<" +
+                 scalar + ">();\n  for (" + type + " j = threadIdx.x; j < " +
+                 length + "; j += blockDim.x) {\n";
+  windowIndex.decode("j", /*step=*/1, "    ");
+  std::string place = sum({index->offset(0, "x"), windowIndex.offset(0, "x")});
+  kernel.body += "    acc = " + reduction + "::combine(acc, " +
+                 map.call([&](unsigned) { return "x[" + place + "]"; }) +
+                 ");\n  }\n  acc = warpReduce<" + reduction +
+                 ">(acc);\n  if (threadIdx.x != 0)\n    return;\n";
+  if (isAverage())
+    kernel.body += "  acc /= " + scalar + "(" + length + ");\n";
+  emitResult();
+  std::string name = kernel.define(emitter, getHint(), "One result a warp.");
+  int64_t blocks = (nest.getNumPoints() + kWarps - 1) / kWarps;
+  emitter.addLaunch(op, "memplan.reduce_window", kernel.pointers,
+                    kernel.launch(name, getNodeName(op.getLoc()),
+                                  "dim3(" + Twine(blocks) + ")",
+                                  "dim3(32, " + Twine(kWarps) + ")",
+                                  /*barriers=*/true));
+}
+
 void WindowText::emitOrigins() {
   for (int64_t dim : windowDims) {
     std::string d = std::to_string(dim);
@@ -180,20 +250,30 @@ void WindowText::emitLoops() {
   }
 }
 
-std::string WindowText::launchAs() {
-  switch (op.getKind()) {
-  case WindowKind::Sum:
-    return "window_sum";
-  case WindowKind::Max:
-    return "window_max";
-  default:
-    return "window_average";
-  }
+std::string WindowText::getHint() {
+  std::string name = op.getKind() == WindowKind::Sum   ? "window_sum"
+                     : op.getKind() == WindowKind::Max ? "window_max"
+                                                       : "window_average";
+  return epilogue.hint == "copy" ? name : name + "_" + epilogue.hint;
+}
+
+void WindowText::emitResult() {
+  unsigned output = operands.size() - 1;
+  std::string value = epilogue.call([&](unsigned number) -> std::string {
+    if (number == 0)
+      return "acc";
+    unsigned operand = operandOfArgument[number];
+    const std::string &name = operands[operand].name;
+    return name + "[" + index->offset(operand, name) + "]";
+  });
+  kernel.body += "  y[" + index->offset(output, "y") + "] = " + value + ";\n";
 }
 
 void WindowText::emit() {
   if (nest.getNumPoints() == 0)
     return;
+  if (isLarge())
+    return emitLarge();
   index.emplace(kernel, nest, narrow, "d");
   std::string type = index->type().str();
   kernel.number(type, "count_all", nest.getNumPoints());
@@ -215,19 +295,8 @@ void WindowText::emit() {
   emitLoops();
   if (isAverage())
     kernel.body += "  if (count > 0)\n    acc /= " + scalar + "(count);\n";
-  unsigned output = operands.size() - 1;
-  std::string value = epilogue.call([&](unsigned number) -> std::string {
-    if (number == 0)
-      return "acc";
-    unsigned operand = operandOfArgument[number];
-    const std::string &name = operands[operand].name;
-    return name + "[" + index->offset(operand, name) + "]";
-  });
-  kernel.body += "  y[" + index->offset(output, "y") + "] = " + value + ";\n";
-  std::string hint = launchAs();
-  if (epilogue.hint != "copy")
-    hint += "_" + epilogue.hint;
-  std::string name = kernel.define(emitter, hint, "One result a thread.");
+  emitResult();
+  std::string name = kernel.define(emitter, getHint(), "One result a thread.");
   emitter.addLaunch(op, "memplan.reduce_window", kernel.pointers,
                     kernel.launch(name, getNodeName(op.getLoc()),
                                   gridFor(nest.getNumPoints()),

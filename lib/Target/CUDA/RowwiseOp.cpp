@@ -19,6 +19,7 @@ constexpr int64_t kRowsPerBlock = 8; // warps of a block under RowTeam::Warp
 constexpr int64_t kShortRow = 16;    // shorter than half a warp
 constexpr int64_t kLongRow = 1024;   // where a warp has 32 elements a thread
 constexpr int64_t kManyRows = 4096;  // enough threads to fill a GPU
+constexpr int64_t kMostKept = 8;     // registers a thread and input
 
 StringRef getReduction(Combiner combiner) {
   switch (combiner) {
@@ -57,10 +58,13 @@ public:
 
 private:
   void chooseTeam();
+  void chooseKept();
+  void emitKept();
   void emitRowNumber();
   void emitLoopHead();
   void emitStage(unsigned stage);
   void emitFinish();
+  void emitLoopTail() { kernel.body += "  }\n"; }
   std::string callOn(const ScalarFunction &function);
   std::string place(unsigned operand) {
     return sum({rowIndex->offset(operand, operands[operand].name),
@@ -76,7 +80,10 @@ private:
   LoopNest rows{{}, {}}, columns{{}, {}};
   bool narrow = true;
   RowTeam team = RowTeam::Block;
-  int64_t threads = kMapThreads;
+  /// Elements of a row that each thread holds in registers, for the operands
+  /// that several regions read; 0 if the row is too long for that.
+  int64_t numKept = 0;
+  SmallVector<bool> isKept;
   KernelText kernel;
   std::optional<IndexText> rowIndex, columnIndex;
 };
@@ -154,6 +161,47 @@ void RowwiseText::chooseTeam() {
     team = RowTeam::Block;
 }
 
+void RowwiseText::chooseKept() {
+  isKept.assign(operands.size(), false);
+  if (team == RowTeam::Thread)
+    return;
+  int64_t threads = team == RowTeam::Warp ? 32 : kMapThreads;
+  int64_t perThread = (columns.getNumPoints() + threads - 1) / threads;
+  if (perThread > kMostKept)
+    return;
+  for (auto [input, operand] : llvm::enumerate(operandOfInput)) {
+    if (operand < 0 ||
+        llvm::all_of(
+            columns.coefficients[operand],
+            [](int64_t coefficient) { return coefficient == 0; }))
+      continue;
+    unsigned readers = finish.uses(input) && !op.isReduction();
+    for (const ScalarFunction &stage : stages)
+      readers += stage.uses(input);
+    if (readers > 1) {
+      isKept[operand] = true;
+      numKept = perThread;
+    }
+  }
+}
+
+/// Reads what several regions need once.
+void RowwiseText::emitKept() {
+  if (numKept == 0)
+    return;
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (isKept[i])
+      kernel.body += "  " + *getCppType(operands[i].ref.elementType) + " " +
+                     operands[i].name + "_kept[" + std::to_string(numKept) +
+                     "] = {};\n";
+  emitLoopHead();
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (isKept[i])
+      kernel.body += "    " + operands[i].name +
+                     "_kept[k] = " + operands[i].name + "[" + place(i) + "];\n";
+  emitLoopTail();
+}
+
 void RowwiseText::emitRowNumber() {
   std::string type = rowIndex->type().str();
   if (team == RowTeam::Block && rows.getNumDims() == 0)
@@ -182,6 +230,14 @@ void RowwiseText::emitRowNumber() {
 void RowwiseText::emitLoopHead() {
   std::string type = columnIndex->type().str();
   std::string length = kernel.number(type, "length", columns.getNumPoints());
+  if (numKept != 0) {
+    kernel.body +=
+        "  MEMPLAN_UNROLL\n  for (int k = 0; k < " + std::to_string(numKept) +
+        "; ++k) {\n    const " + type + " j = threadIdx.x + " + type +
+        "(k) * blockDim.x;\n    if (j >= " + length + ")\n      continue;\n";
+    columnIndex->decode("j", /*step=*/1, "    ");
+    return;
+  }
   std::string first = team == RowTeam::Thread ? "0" : "threadIdx.x";
   std::string step = team == RowTeam::Thread ? "++j" : "j += blockDim.x";
   kernel.body += "  for (" + type + " j = " + first + "; j < " + length + "; " +
@@ -195,6 +251,8 @@ std::string RowwiseText::callOn(const ScalarFunction &function) {
     if (number >= numInputs)
       return "r" + std::to_string(number - numInputs);
     unsigned operand = operandOfInput[number];
+    if (isKept[operand])
+      return operands[operand].name + "_kept[k]";
     return operands[operand].name + "[" + place(operand) + "]";
   });
 }
@@ -207,7 +265,8 @@ void RowwiseText::emitStage(unsigned stage) {
                  "::identity<" + type + ">();\n";
   emitLoopHead();
   kernel.body += "    " + result + " = " + reduction + "::combine(" + result +
-                 ", " + callOn(stages[stage]) + ");\n  }\n";
+                 ", " + callOn(stages[stage]) + ");\n";
+  emitLoopTail();
   if (team == RowTeam::Thread)
     return;
   kernel.body += "  " + result + " = " +
@@ -219,8 +278,8 @@ void RowwiseText::emitFinish() {
   unsigned output = operands.size() - 1;
   if (!op.isReduction()) {
     emitLoopHead();
-    kernel.body +=
-        "    y[" + place(output) + "] = " + callOn(finish) + ";\n  }\n";
+    kernel.body += "    y[" + place(output) + "] = " + callOn(finish) + ";\n";
+    emitLoopTail();
     return;
   }
   // No column is meant, so none of the columns' dims may appear.
@@ -234,11 +293,13 @@ void RowwiseText::emit() {
   if (operands.back().ref.getNumElements() == 0)
     return;
   chooseTeam();
+  chooseKept();
   rowIndex.emplace(kernel, rows, narrow, "d");
   columnIndex.emplace(kernel, columns, narrow, "c");
   for (const MapOperand &operand : operands)
     kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
   emitRowNumber();
+  emitKept();
   SmallVector<StringRef> words;
   for (unsigned stage = 0; stage < stages.size(); ++stage) {
     emitStage(stage);
