@@ -112,7 +112,10 @@ private:
   static bool canFuse(EpilogueOpInterface producer,
                       linalg::GenericOp consumer) {
     Value result = producer->getResult(0);
+    // The kernels of structured ops write the type that they read; a cast is an
+    // op of its own.
     if (producer->getBlock() != consumer->getBlock() ||
+        result.getType() != consumer.getResult(0).getType() ||
         !isOnlyUsedBy(result, consumer))
       return false;
     for (OpOperand *input : consumer.getDpsInputOperands()) {

@@ -215,3 +215,30 @@ func.func @broadcast_bias(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8
   %a = linalg.add ins(%0, %bb : tensor<2x8xf32>, tensor<2x8xf32>) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
   return %a : tensor<2x8xf32>
 }
+
+// -----
+
+#id = affine_map<(n, c) -> (n, c)>
+
+// A cast is no epilogue.
+// CHECK-LABEL: @cast
+// CHECK: memplan.matmul
+// CHECK: linalg.generic
+// CHECK: arith.extf
+func.func @cast(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x8xf64> {
+  %e = tensor.empty() : tensor<2x8xf32>
+  %e64 = tensor.empty() : tensor<2x8xf64>
+  %0 = memplan.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x8xf32>) outs(%e : tensor<2x8xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<2x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%0 : tensor<2x8xf32>) outs(%e64 : tensor<2x8xf64>) {
+  ^bb0(%p: f32, %o: f64):
+    %2 = arith.extf %p : f32 to f64
+    linalg.yield %2 : f64
+  } -> tensor<2x8xf64>
+  return %1 : tensor<2x8xf64>
+}
