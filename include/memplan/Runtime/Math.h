@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace memplan::rt {
 
@@ -128,8 +129,18 @@ MEMPLAN_MATH double minnumOf(double x, double y) { return ::fmin(x, y); }
 #undef MEMPLAN_MATH
 
 /// The lowest and the highest value of T: what maxima and minima start from.
+/// This form is that of bool and of the signed and unsigned integers.
 template <class T>
-struct Limits;
+struct Limits {
+  __host__ __device__ static constexpr T lowest() {
+    constexpr T value = std::numeric_limits<T>::min();
+    return value;
+  }
+  __host__ __device__ static constexpr T highest() {
+    constexpr T value = std::numeric_limits<T>::max();
+    return value;
+  }
+};
 template <>
 struct Limits<float> {
   __host__ __device__ static constexpr float lowest() { return -INFINITY; }
@@ -139,16 +150,6 @@ template <>
 struct Limits<double> {
   __host__ __device__ static constexpr double lowest() { return -INFINITY; }
   __host__ __device__ static constexpr double highest() { return INFINITY; }
-};
-template <>
-struct Limits<int32_t> {
-  __host__ __device__ static constexpr int32_t lowest() { return INT32_MIN; }
-  __host__ __device__ static constexpr int32_t highest() { return INT32_MAX; }
-};
-template <>
-struct Limits<int64_t> {
-  __host__ __device__ static constexpr int64_t lowest() { return INT64_MIN; }
-  __host__ __device__ static constexpr int64_t highest() { return INT64_MAX; }
 };
 
 } // namespace memplan::rt

@@ -166,7 +166,11 @@ inline memplan_status loadWeights(const char *path, const WeightsFile &expected,
                   " of a block of %zu bytes",
                   entry.name, entry.block_offset, entry.bytes, block_bytes);
   }
-  if (count != 0 && !weights_block)
+  // Weights of no elements need no block.
+  bool empty = true;
+  for (size_t i = 0; i < count; ++i)
+    empty &= entries[i].bytes == 0;
+  if (!empty && !weights_block)
     return fail(MEMPLAN_ERROR_ARGUMENT, "no block to load weights into");
 
   WeightsReader reader(path);
@@ -174,6 +178,8 @@ inline memplan_status loadWeights(const char *path, const WeightsFile &expected,
   MEMPLAN_TRY(reader.check(expected));
   for (size_t i = 0; i < count; ++i) {
     const WeightEntry &entry = entries[i];
+    if (entry.bytes == 0)
+      continue;
     char *target = static_cast<char *>(weights_block) + entry.block_offset;
     MEMPLAN_TRY(reader.read(
         entry.file_offset, entry.bytes,

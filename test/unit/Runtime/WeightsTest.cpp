@@ -116,6 +116,12 @@ TEST_F(Weights, EntriesOutsideFileOrBlockAreRefused) {
   expectRefused(MEMPLAN_ERROR_ARGUMENT, "'w9'", {{"w9", 16, 4, UINT64_MAX}});
 }
 
+TEST_F(Weights, OfNoElementsNeedNoBlock) {
+  const WeightEntry entry = {"w", 16, 0, 0};
+  EXPECT_EQ(loadWeights(path.c_str(), expected, &entry, 1, nullptr, 0),
+            MEMPLAN_OK);
+}
+
 TEST_F(Weights, NullArgumentsAreRefused) {
   const WeightEntry entry = {"w", 16, 4, 0};
   EXPECT_EQ(loadWeights(nullptr, expected, &entry, 1, block.data(), 32),
