@@ -6,6 +6,7 @@
 #include "Evaluate.h"
 #include "GraphCheck.h"
 #include "OpTable.h"
+#include "memplan/Dialect/Signedness.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -200,8 +201,11 @@ LogicalResult GraphImporter::addInputs() {
     add(imported);
   }
   main.setFunctionType(builder.getFunctionType(types, {}));
-  for (auto [index, input] : llvm::enumerate(inputs))
+  for (auto [index, input] : llvm::enumerate(inputs)) {
     main.setArgAttr(index, kNameAttr, builder.getStringAttr(input->name));
+    if (tensors.lookup(input->name)->dtype.kind() == DType::Unsigned)
+      main.setArgAttr(index, kUnsignedAttr, builder.getUnitAttr());
+  }
   return success();
 }
 
@@ -417,8 +421,11 @@ LogicalResult GraphImporter::addOutputs() {
   func::ReturnOp::create(builder, main.getLoc(), values);
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(),
                                                ValueRange(values).getTypes()));
-  for (auto [index, output] : llvm::enumerate(graph.outputs))
+  for (auto [index, output] : llvm::enumerate(graph.outputs)) {
     main.setResultAttr(index, kNameAttr, builder.getStringAttr(output.name));
+    if (tensors.lookup(output.name)->dtype.kind() == DType::Unsigned)
+      main.setResultAttr(index, kUnsignedAttr, builder.getUnitAttr());
+  }
   return success();
 }
 

@@ -9,6 +9,7 @@
 #include "memplan/Analysis/Liveness.h"
 #include "memplan/Analysis/ProgramPoints.h"
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Dialect/Signedness.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -107,7 +108,7 @@ LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
     list.push_back(
         {given ? given.str()
                : (isOutput ? "output" : "input") + std::to_string(list.size()),
-         type});
+         type, entry.getArgAttr(number, kUnsignedAttr) != nullptr});
   }
   if (auto arenas = entry->getAttrOfType<ArrayAttr>(kArenasAttr)) {
     if (arenas.size() > 1)

@@ -273,9 +273,13 @@ void SourceWriter::writeTensorTable(StringRef kind,
     }
   os << "const memplan_tensor_info " << name << "_" << kind << "s[] = {\n";
   for (auto [number, tensor] : llvm::enumerate(tensors)) {
+    Type element = tensor.type.getElementType();
+    if (tensor.isUnsigned && element.isInteger())
+      element = IntegerType::get(element.getContext(),
+                                 element.getIntOrFloatBitWidth(),
+                                 IntegerType::Unsigned);
     os << "    {" << quoteForString(tensor.name) << ", "
-       << getDTypeName(tensor.type.getElementType()) << ", "
-       << tensor.type.getRank() << ", ";
+       << getDTypeName(element) << ", " << tensor.type.getRank() << ", ";
     if (tensor.type.getRank() != 0)
       os << kind << "Dims" << number;
     else

@@ -12,6 +12,7 @@ namespace memplan {
 struct TensorInfo {
   std::string name;
   mlir::MemRefType type;
+  bool isUnsigned = false;
 };
 
 /// A planned buffer's life, for the checked mode.
