@@ -87,29 +87,49 @@ def build_library(prefix, folder, checked: bool = False, flags: tuple[str, ...] 
     mark = _fingerprint(sources + headers, command)
     if library.exists() and stamp.exists() and stamp.read_text() == mark:
         return library
-    objects = []
-    for source in sources:  # one by one, since ccache keeps only single compilations
-        # The library's whole name, for a model's name may have dots.
-        objects.append(folder / f"{library.name}.{source.suffix[1:]}.o")
-        early = ["-include", str(Path(precompiled) / "memplan_runtime.h")] if precompiled and source != SHIM else []
-        cache = ["ccache"] if shutil.which("ccache") and not early else []
-        _call([*cache, *command, *early, f"-I{RUNTIME_INCLUDE}", f"-I{prefix.parent}", "-c", "-x", "c++", str(source),
-               "-o", str(objects[-1])], f"the host compiler refused {source}")
-    _call([*command, "-shared", "-Wl,-Bsymbolic", *map(str, objects), "-o", str(library)], f"linking {library} failed")
+    early = ["-include", str(Path(precompiled) / "memplan_runtime.h")] if precompiled else []
+    _compile([*command, f"-I{prefix.parent}"], sources, library, early)
     stamp.write_text(mark)
     return library
 
 
+def _compile(command: list[str], sources: list[Path], library: Path, early: list[str]) -> None:
+    objects = []
+    for source in sources:  # one by one, since ccache keeps only single compilations
+        # The library's whole name, for a model's name may have dots.
+        objects.append(library.with_name(f"{library.name}.{source.suffix[1:]}.o"))
+        own = early if source != SHIM else []
+        cache = ["ccache"] if shutil.which("ccache") and not own else []
+        _call([*cache, *command, *own, f"-I{RUNTIME_INCLUDE}", "-c", "-x", "c++", str(source), "-o", str(objects[-1])],
+              f"the host compiler refused {source}")
+    _call([*command, "-shared", "-Wl,-Bsymbolic", *map(str, objects), "-o", str(library)], f"linking {library} failed")
+
+
+def build_together(prefixes, library, checked: bool = False, flags: tuple[str, ...] = ("-O0",)) -> Path:
+    """Compiles many small models as one file to one library, which takes a fraction of the time. Each model gets a
+    namespace of its own; the functions of the C API keep their names, so those must differ."""
+    library = Path(library)
+    library.parent.mkdir(parents=True, exist_ok=True)
+    text = ['#include "memplan/Runtime/Runtime.h"', "#include <new>"]
+    for i, prefix in enumerate(prefixes):
+        text += [f"namespace model{i} {{", f'#include "{Path(prefix).resolve()}.cu"', "}"]
+    source = library.with_suffix(".cu")
+    source.write_text("\n".join(text) + "\n")
+    _compile(_compiler_command(checked, flags), [source, SHIM], library, [])
+    return library
+
+
 class HostModel:
-    """A loaded model; `arena` and `weights` live in one block that the library allocates."""
+    """A loaded model; `arena` and `weights` live in one block that the library allocates.
+
+    `library`: one that build_together made; the other settings are without effect then."""
 
     def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",),
-                 precompiled=None):
+                 precompiled=None, library=None):
         prefix = Path(prefix)
         self.name = identifier(prefix.name)
-        self.library = ctypes.CDLL(str(build_library(prefix, folder or prefix.parent, checked, flags,
-                                                 precompiled)),
-                                   mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        library = library or build_library(prefix, folder or prefix.parent, checked, flags, precompiled)
+        self.library = ctypes.CDLL(str(library), mode=os.RTLD_LOCAL | os.RTLD_NOW)
         self._handle = ctypes.c_void_p()
         self._declare()
         # A library that this process has loaded before has counted already.

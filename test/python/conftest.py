@@ -7,12 +7,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from memplan_tools import compiler  # noqa: E402
+from memplan_tools import compiler, host  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def build_folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("build")
+
+
+@pytest.fixture(scope="session")
+def quick(build_folder) -> dict:
+    """Arguments of HostModel for small models: checked, and built in the least time."""
+    folder = build_folder / "quick"
+    host.precompile_runtime(folder, checked=True, flags=("-O0",))
+    return {"checked": True, "flags": ("-O0",), "precompiled": folder}
 
 
 @pytest.fixture(scope="session")

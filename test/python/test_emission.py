@@ -14,12 +14,18 @@ from onnx_models import node, value
 pytestmark = pytest.mark.usefixtures("memplan_opt")
 
 
-def round_trip(path, prefix, dims=None, flags=(), checked=True):
-    compiler.emit_cuda(path, prefix, dims, *flags)
-    inputs = reference.random_inputs(path, dims)
-    with host.HostModel(prefix, checked=checked, flags=("-O1",)) as model:
-        assert_close(model.run(inputs), reference.run(path, inputs))
-    return prefix
+@pytest.fixture
+def round_trip(quick):
+    """Compiles, runs and compares with ONNX Runtime."""
+
+    def check(path, prefix, dims=None):
+        compiler.emit_cuda(path, prefix, dims)
+        inputs = reference.random_inputs(path, dims)
+        with host.HostModel(prefix, **quick) as model:
+            assert_close(model.run(inputs), reference.run(path, inputs))
+        return prefix
+
+    return check
 
 
 def test_storages_give_the_same_weights_file(tmp_path):
@@ -34,7 +40,7 @@ def test_storages_give_the_same_weights_file(tmp_path):
 
 
 @pytest.mark.parametrize("storage", memplan_models.STORAGES)
-def test_storages_give_the_right_result(storage, tmp_path):
+def test_storages_give_the_right_result(round_trip, storage, tmp_path):
     path = memplan_models.write("cnn_dropout", tmp_path, storage=storage)
     round_trip(path, tmp_path / "out/m", {"N": 2})
 
@@ -44,7 +50,7 @@ HOSTILE = ['quote"quote', "back\\slash", "new\nline", "*/ int main", "??/ trigra
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names(name, tmp_path):
+def test_hostile_names(round_trip, name, tmp_path):
     nodes = [node("Add", [f"in{name}", f"w{name}"], [f"t{name}"], name), node("Softmax", [f"t{name}"], [name], name + "2")]
     made = om.model(nodes, [value(f"in{name}", [4, 5])], [value(name, [4, 5])],
                     [om.tensor(f"w{name}", np.arange(5, dtype=np.float32))])
@@ -55,7 +61,7 @@ def test_hostile_names(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["with space", "3d-net", "class", "ünïcode", "a.b.c"])
-def test_hostile_file_names(name, tmp_path):
+def test_hostile_file_names(round_trip, name, tmp_path):
     path = om.write(om.relu(), tmp_path / "m.onnx")
     round_trip(path, tmp_path / "out" / name)
 
@@ -94,44 +100,44 @@ def test_no_timestamp_or_folder_gets_in(tmp_path):
 # --- outputs that bit other planners ----------------------------------------------------------------------------
 
 
-def test_output_listed_twice(tmp_path):
+def test_output_listed_twice(round_trip, tmp_path):
     # ONNX Runtime refuses two outputs of one name, so two names of one value.
     made = om.model([node("Relu", ["x"], ["t"]), node("Identity", ["t"], ["a"]), node("Identity", ["t"], ["b"])],
                     [value("x", [3, 4])], [value("a", [3, 4]), value("b", [3, 4])])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_input_returned_as_it_came(tmp_path):
+def test_input_returned_as_it_came(round_trip, tmp_path):
     made = om.model([node("Identity", ["x"], ["y"]), node("Relu", ["x"], ["z"])], [value("x", [3, 4])],
                     [value("y", [3, 4]), value("z", [3, 4])])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_output_that_is_also_read(tmp_path):
+def test_output_that_is_also_read(round_trip, tmp_path):
     nodes = [node("Relu", ["x"], ["a"]), node("Softmax", ["a"], ["b"]), node("Add", ["a", "b"], ["c"])]
     made = om.model(nodes, [value("x", [3, 4])], [value(n, [3, 4]) for n in "abc"])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_weight_returned(tmp_path):
+def test_weight_returned(round_trip, tmp_path):
     made = om.model([node("Relu", ["x"], ["y"]), node("Identity", ["w"], ["v"])], [value("x", [2])],
                     [value("y", [2]), value("v", [3])], [om.tensor("w", np.array([1, -2, 3], np.float32))])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_dead_node_and_unused_input(tmp_path):
+def test_dead_node_and_unused_input(round_trip, tmp_path):
     made = om.model([node("Softmax", ["x"], ["dead"]), node("Relu", ["x"], ["y"])],
                     [value("x", [3, 4]), value("unused", [7])], [value("y", [3, 4])])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_zero_sized_tensors(tmp_path):
+def test_zero_sized_tensors(round_trip, tmp_path):
     made = om.model([node("Relu", ["x"], ["a"]), node("Concat", ["a", "b"], ["y"], axis=0)],
                     [value("x", [0, 4]), value("b", [2, 4])], [value("y", [2, 4]), value("a", [0, 4])])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
 
 
-def test_scalars(tmp_path):
+def test_scalars(round_trip, tmp_path):
     made = om.model([node("Add", ["x", "w"], ["y"])], [value("x", [])], [value("y", [])],
                     [om.tensor("w", np.float32(2.5))])
     round_trip(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")

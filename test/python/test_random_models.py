@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("memplan_opt")
 SEEDS = range(int(os.environ.get("MEMPLAN_RANDOM_MODELS", "40")))
 
 
-def examine(seed: int, folder, precompiled) -> None:
+def examine(seed: int, folder, quick) -> None:
     folder.mkdir()
     path = om.write(Generator(seed).model(), folder / "m.onnx")
     inputs = reference.random_inputs(path)
@@ -28,7 +28,7 @@ def examine(seed: int, folder, precompiled) -> None:
     results = []
     for kind, flags in (("reuse", ()), ("own", ("--no-reuse",))):
         compiler.emit_cuda(path, folder / kind / "m", None, "-q", *flags)
-        with host.HostModel(folder / kind / "m", checked=True, flags=("-O0",), precompiled=precompiled) as model:
+        with host.HostModel(folder / kind / "m", **quick) as model:
             results.append(model.run(inputs))
     assert_close(results[0], reference.run(path, inputs), absolute=1e-4)
     for name in results[0]:
@@ -36,20 +36,19 @@ def examine(seed: int, folder, precompiled) -> None:
 
 
 @pytest.fixture(scope="module")
-def examined(build_folder):
+def examined(build_folder, quick):
     """The failure of each seed, if any; all are tried on all cores."""
     folder = build_folder / "random_models"
     folder.mkdir()
-    host.precompile_runtime(folder / "pch", checked=True, flags=("-O0",))
 
     def attempt(seed):
         try:
-            examine(seed, folder / str(seed), folder / "pch")
+            examine(seed, folder / str(seed), quick)
         except Exception as error:  # any failure is this seed's, and is raised in its test
             return error
         return None
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip(SEEDS, pool.map(attempt, SEEDS)))
 
 
