@@ -127,7 +127,8 @@ std::string sum(ArrayRef<std::string> terms) {
   return used.empty() ? "0" : llvm::join(used, " + ");
 }
 
-void IndexText::decode(StringRef index, int64_t stepOfLast, StringRef indent) {
+void IndexText::decode(StringRef index, int64_t stepOfLast, StringRef indent,
+                       bool allRead) {
   step = stepOfLast;
   unsigned rank = nest.getNumDims();
   dims.clear();
@@ -137,6 +138,12 @@ void IndexText::decode(StringRef index, int64_t stepOfLast, StringRef indent) {
   }
   for (unsigned dim = 0; dim < rank; ++dim)
     dims.push_back(prefix + std::to_string(dim));
+  // A dim that is summed over, say, need not be one that an operand has.
+  for (unsigned dim = 0; dim < rank; ++dim)
+    allRead &= llvm::any_of(nest.coefficients, [&](const auto &access) {
+      return access[dim] != 0;
+    });
+  StringRef maybeUnused = allRead ? "" : "[[maybe_unused]] ";
   auto extentOf = [&](unsigned dim) {
     return nest.extents[dim] / (dim + 1 == rank ? step : 1);
   };
@@ -148,8 +155,9 @@ void IndexText::decode(StringRef index, int64_t stepOfLast, StringRef indent) {
     for (unsigned dim = rank; dim-- > 1;)
       rest = kernel.number("FastDiv", "extent_" + dims[dim], extentOf(dim)) +
              ".divide(" + rest + ", " + dims[dim] + ")";
-    kernel.body +=
-        (indent + "const unsigned " + dims[0] + " = " + rest + ";\n").str();
+    kernel.body += (indent + maybeUnused + "const unsigned " + dims[0] + " = " +
+                    rest + ";\n")
+                       .str();
     return;
   }
   for (unsigned dim = rank; dim-- > 1;) {
@@ -157,8 +165,8 @@ void IndexText::decode(StringRef index, int64_t stepOfLast, StringRef indent) {
         kernel.number("int64_t", "extent_" + dims[dim], extentOf(dim));
     std::string next = dim == 1 ? dims[0] : "above_" + dims[dim];
     kernel.body +=
-        (indent + "const int64_t " + dims[dim] + " = " + rest + " % " + extent +
-         ", " + next + " = " + rest + " / " + extent + ";\n")
+        (indent + maybeUnused + "const int64_t " + dims[dim] + " = " + rest +
+         " % " + extent + ", " + next + " = " + rest + " / " + extent + ";\n")
             .str();
     rest = next;
   }

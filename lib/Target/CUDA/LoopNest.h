@@ -62,9 +62,10 @@ public:
   llvm::StringRef type() const { return narrow ? "unsigned" : "int64_t"; }
 
   /// Statements that split the number `index` into the dims. The innermost dim
-  /// counts steps of `step` elements.
+  /// counts steps of `step` elements. Without `allRead`, what follows may use
+  /// fewer than all dims.
   void decode(llvm::StringRef index, int64_t step = 1,
-              llvm::StringRef indent = "  ");
+              llvm::StringRef indent = "  ", bool allRead = true);
   /// The offset of access number `access`, whose pointer is `name`; "" for 0.
   std::string offset(unsigned access, llvm::StringRef name) const;
   /// The value of a dim of the original nest.

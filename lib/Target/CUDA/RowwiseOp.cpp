@@ -235,7 +235,7 @@ void RowwiseText::emitLoopHead() {
         "  MEMPLAN_UNROLL\n  for (int k = 0; k < " + std::to_string(numKept) +
         "; ++k) {\n    const " + type + " j = threadIdx.x + " + type +
         "(k) * blockDim.x;\n    if (j >= " + length + ")\n      continue;\n";
-    columnIndex->decode("j", /*step=*/1, "    ");
+    columnIndex->decode("j", /*step=*/1, "    ", /*allRead=*/false);
     return;
   }
   std::string first = team == RowTeam::Thread ? "0" : "threadIdx.x";
