@@ -67,6 +67,14 @@ bool isOnlyUsedBy(Value value, Operation *user) {
                       [&](Operation *other) { return other == user; });
 }
 
+/// Gives the destination of `consumer`, which is about to go, to the producer
+/// whose destination `init` is; unless it is that producer's own result.
+void takeInit(OpOperand &init, linalg::GenericOp consumer) {
+  Value destination = consumer.getDpsInits().front();
+  if (destination.getDefiningOp() != init.getOwner())
+    init.set(destination);
+}
+
 /// Whether upstream's fusion may inline `operand`'s producer into its user:
 /// only where that computes nothing twice.
 bool mayInlineProducer(OpOperand *operand) {
@@ -164,7 +172,7 @@ private:
       OpBuilder body(yield);
       Value yielded = cloneBody(body, *consumer.getBody(), mapping);
       yield->setOperand(0, yielded);
-      producer.getInitOperand().set(consumer.getDpsInits().front());
+      takeInit(producer.getInitOperand(), consumer);
       result.setType(consumer.getResult(0).getType());
       producer->setLoc(
           rewriter.getFusedLoc({producer->getLoc(), consumer->getLoc()}));
@@ -304,7 +312,7 @@ struct FoldTransposeOfResult : public OpRewritePattern<linalg::GenericOp> {
     rewriter.modifyOpInPlace(matmul, [&] {
       matmul.setIndexingMapsAttr(rewriter.getArrayAttr(maps));
       matmul.setExtraMapsAttr(rewriter.getAffineMapArrayAttr(extraMaps));
-      matmul.getInitMutable().set(transpose.getDpsInits().front());
+      takeInit(matmul.getInitMutable(), transpose);
       matmul.getResult().setType(
           cast<RankedTensorType>(transpose.getResult(0).getType()));
     });

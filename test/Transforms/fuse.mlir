@@ -242,3 +242,45 @@ func.func @cast(%x: tensor<2x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x8xf64> {
   } -> tensor<2x8xf64>
   return %1 : tensor<2x8xf64>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#swap = affine_map<(i, j) -> (j, i)>
+
+// Destinations that are the products' own results: each product keeps its own,
+// as nothing of a destination's contents is read.
+// CHECK-LABEL: @own_result_as_destination
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: %[[T:.*]] = memplan.matmul {{.*}} outs(%[[E]] :
+// CHECK: %[[A:.*]] = memplan.matmul {{.*}} outs(%[[E]] :
+// CHECK: math.exp
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[T]], %[[A]]
+func.func @own_result_as_destination(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %0 = memplan.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e : tensor<4x4xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<4x4xf32>
+  %t = linalg.generic {indexing_maps = [#swap, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%0 : tensor<4x4xf32>) outs(%0 : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    linalg.yield %p : f32
+  } -> tensor<4x4xf32>
+  %1 = memplan.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e : tensor<4x4xf32>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  } -> tensor<4x4xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%1 : tensor<4x4xf32>) outs(%1 : tensor<4x4xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %2 = math.exp %p : f32
+    linalg.yield %2 : f32
+  } -> tensor<4x4xf32>
+  return %t, %a : tensor<4x4xf32>, tensor<4x4xf32>
+}
