@@ -2,6 +2,7 @@
 
 #include "memplan/Target/CUDA/EmitCUDA.h"
 
+#include "CheckWrites.h"
 #include "CppText.h"
 #include "Emitter.h"
 #include "Safetensors.h"
@@ -173,7 +174,8 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
       good = false;
       continue;
     }
-    good &= succeeded(emit(emitter, &op));
+    good &=
+        succeeded(emit(emitter, &op)) && succeeded(checkWrites(buffers, &op));
     program.points.resize(emitter.launches.size(), points.begin(&op));
   }
   if (!good)
