@@ -303,6 +303,11 @@ def matmul() -> Case:
       memplan.yield %s : f32""")
     p.add(a, b, (5, 12), nn, np.exp(a @ b * column[:, None]), [column], along_m,
           "%x = arith.mulf %acc, %e0 : f32\n      %y = math.exp %x : f32\n      memplan.yield %y : f32")
+    p.add(a, b, (5, 12), nn, np.maximum(a @ b / 3 + residual, 0), [residual], full,
+          """%t = arith.constant 3.0 : f32
+      %x = arith.divf %acc, %t : f32
+      %s = arith.addf %x, %e0 : f32
+      """ + RELU.format("%s"))
     # Bias along the rows of a swapped product.
     p.add(at, bt, (12, 5), mapping(mnk, "k, m", "n, k", "n, m"), (at.T @ bt.T + bias).T, [bias], mapping("n, m", "n"),
           ADD + "memplan.yield %s : f32")

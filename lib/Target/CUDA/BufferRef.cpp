@@ -199,8 +199,7 @@ FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
         user->emitError() << "uses a memref of type " << type
                           << " whose place the CUDA target can't tell";
     if (def)
-      diagnostic.attachNote(def->getLoc())
-          << "it comes from this " << def->getName();
+      diagnostic << ": it comes from '" << def->getName() << "'";
     return failure();
   };
   if (auto argument = dyn_cast<BlockArgument>(value)) {

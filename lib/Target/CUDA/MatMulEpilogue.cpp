@@ -122,6 +122,14 @@ static bool matchSum(Value value, Block &block, double factor,
     return factor == 1 &&
            matchSum(add.getLhs(), block, factor, result, foundAccumulator) &&
            matchSum(add.getRhs(), block, factor, result, foundAccumulator);
+  if (auto divide = value.getDefiningOp<arith::DivFOp>()) {
+    // A reciprocal may be off by half a unit in the last place.
+    auto divisor = getConstant(divide.getRhs());
+    return divisor && *divisor != 0 && std::isfinite(*divisor) && factor == 1 &&
+           isa<BlockArgument>(divide.getLhs()) &&
+           matchSum(divide.getLhs(), block, 1 / *divisor, result,
+                    foundAccumulator);
+  }
   auto multiply = value.getDefiningOp<arith::MulFOp>();
   if (!multiply || factor != 1)
     return false;

@@ -183,14 +183,17 @@ std::optional<GemmPlan> MatMulText::planGemm(bool withC) const {
     plan.ldc = layoutC->second;
   }
   if (batch.getNumDims() != 0) {
-    unsigned last = batch.getNumDims() - 1;
-    plan.batch = batch.extents[last];
-    plan.strideA = batch.coefficients[A][last];
-    plan.strideB = batch.coefficients[B][last];
-    plan.strideD = batch.coefficients[D][last];
+    // The largest dim is the GEMM's; the fewest calls are left.
+    unsigned chosen = llvm::max_element(batch.extents) - batch.extents.begin();
+    plan.batch = batch.extents[chosen];
+    plan.strideA = batch.coefficients[A][chosen];
+    plan.strideB = batch.coefficients[B][chosen];
+    plan.strideD = batch.coefficients[D][chosen];
     if (withC)
-      plan.strideC = batch.coefficients[C][last];
-    batch = batch.select(firstDims(last));
+      plan.strideC = batch.coefficients[C][chosen];
+    SmallVector<unsigned> others = firstDims(batch.getNumDims());
+    others.erase(others.begin() + chosen);
+    batch = batch.select(others);
   }
   plan.outer = batch;
   constexpr int64_t kMost = INT32_MAX;

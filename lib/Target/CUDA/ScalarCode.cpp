@@ -50,6 +50,11 @@ private:
   FailureOr<std::string> emitAffine(AffineExpr expr, AffineMap map,
                                     ValueRange operands, Operation *user);
   void bind(Value value, std::string expression);
+  /// Where to report: bodies made from named ops may have no locations.
+  InFlightDiagnostic emitErrorAt(Operation *inner) {
+    return isa<UnknownLoc>(inner->getLoc()) ? op->emitError()
+                                            : inner->emitError();
+  }
   static bool isTemporary(StringRef name) { return name.starts_with("v"); }
   LogicalResult defineFunction(ValueRange yielded);
 
@@ -72,7 +77,7 @@ FailureOr<std::string> ScalarCode::getOperand(Value value, Operation *user) {
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && argument.getOwner() == &block) {
     if (!getCppType(argument.getType())) {
-      user->emitError() << "scalar of type " << argument.getType()
+      emitErrorAt(user) << "scalar of type " << argument.getType()
                         << " is unsupported by the CUDA target";
       return failure();
     }
@@ -84,7 +89,7 @@ FailureOr<std::string> ScalarCode::getOperand(Value value, Operation *user) {
   if (matchPattern(value, m_Constant(&constant)))
     if (auto literal = getCppLiteral(constant))
       return text[value] = *literal;
-  user->emitError() << "uses a scalar of type " << value.getType()
+  emitErrorAt(user) << "uses a scalar of type " << value.getType()
                     << " from outside its region, which is unsupported by the "
                        "CUDA target unless it is a constant";
   return failure();
@@ -158,6 +163,12 @@ LogicalResult ScalarCode::emitLoad(memref::LoadOp load) {
 LogicalResult ScalarCode::emitOp(Operation *inner) {
   if (inner->hasTrait<OpTrait::ConstantLike>())
     return success(); // a literal where it is used
+  for (Type type : inner->getResultTypes())
+    if (!getCppType(type)) {
+      emitErrorAt(inner) << "scalar of type " << type
+                         << " is unsupported by the CUDA target";
+      return failure();
+    }
   if (auto load = dyn_cast<memref::LoadOp>(inner))
     return emitLoad(load);
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
@@ -189,7 +200,7 @@ LogicalResult ScalarCode::emitOp(Operation *inner) {
     std::swap(operands[0], operands[1]);
   auto expression = getScalarExpression(inner, operands);
   if (!expression) {
-    inner->emitError() << inner->getName() << " on "
+    emitErrorAt(inner) << inner->getName() << " on "
                        << (inner->getNumOperands()
                                ? inner->getOperand(0).getType()
                                : NoneType::get(inner->getContext()))
@@ -251,7 +262,7 @@ FailureOr<ScalarFunction> ScalarCode::make() {
   function.numResults = yielded.size();
   for (Value value : yielded) {
     if (!getCppType(value.getType())) {
-      terminator->emitError() << "scalar of type " << value.getType()
+      emitErrorAt(terminator) << "scalar of type " << value.getType()
                               << " is unsupported by the CUDA target";
       return failure();
     }

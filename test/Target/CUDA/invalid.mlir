@@ -1,0 +1,140 @@
+// Each of these is one error that names what was found, and no output.
+//
+// RUN: split-file %s %t
+// RUN: not memplan-opt %t/type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/type.mlir
+// RUN: not memplan-opt %t/place.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/place.mlir
+// RUN: not memplan-opt %t/named.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/named.mlir
+// RUN: not memplan-opt %t/two.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/two.mlir
+// RUN: not memplan-opt %t/none.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/none.mlir
+// RUN: not memplan-opt %t/dynamic.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/dynamic.mlir
+// RUN: not memplan-opt %t/conv-strides.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-strides.mlir
+// RUN: not memplan-opt %t/conv-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-type.mlir
+// RUN: not memplan-opt %t/matmul-types.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/matmul-types.mlir
+// RUN: not memplan-opt %t/rowwise-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/rowwise-type.mlir
+// RUN: not memplan-opt %t/captured.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/captured.mlir
+// RUN: not memplan-opt %t/scalar-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/scalar-type.mlir
+
+//--- type.mlir
+// CHECK: type.mlir":5:{{[0-9]+}}): error: element type 'f16' is unsupported by the CUDA target, which has f32, f64, i1, i8, i16, i32, i64 and index
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
+  %t = memref.alloc() : memref<4xf16>
+  %u = memref.alloc() : memref<4xf16>
+  memref.copy %t, %u : memref<4xf16> to memref<4xf16>
+  memref.copy %x, %y : memref<4xf32> to memref<4xf32>
+  return
+}
+
+//--- place.mlir
+// CHECK: error: uses a memref of type 'memref<4xf32>' whose place the CUDA target can't tell: it comes from 'memref.alloca'
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
+  %t = memref.alloca() : memref<4xf32>
+  memref.copy %x, %t : memref<4xf32> to memref<4xf32>
+  memref.copy %t, %y : memref<4xf32> to memref<4xf32>
+  return
+}
+
+//--- named.mlir
+// CHECK: named.mlir":5:{{[0-9]+}}): error: scalar of type 'f16' is unsupported by the CUDA target
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
+  %t = memref.alloc() : memref<4xf16>
+  %f = arith.constant 1.0 : f16
+  linalg.fill ins(%f : f16) outs(%t : memref<4xf16>)
+  return
+}
+
+//--- two.mlir
+// CHECK: error: a second public function; the CUDA target emits one, make the others private
+func.func @main(%x: memref<4xf32>) {
+  return
+}
+func.func @other(%x: memref<4xf32>) {
+  return
+}
+
+//--- none.mlir
+// CHECK: error: has no public function to emit CUDA for
+module {
+}
+
+//--- dynamic.mlir
+// CHECK: error: argument 0 of type 'memref<?xf32>' is unsupported by the CUDA target
+func.func @main(%x: memref<?xf32>) {
+  return
+}
+
+//--- conv-strides.mlir
+// CHECK: error: {{.*}}strides within a channel or a filter are unsupported by the CUDA target; copy the operand first
+func.func @main(%x: memref<1x1x8xf32>, %w: memref<1x1x1xf32>, %y: memref<1x1x4xf32> {bufferize.result}) {
+  %s = memref.subview %x[0, 0, 0] [1, 1, 4] [1, 1, 2] : memref<1x1x8xf32> to memref<1x1x4xf32, strided<[8, 8, 2]>>
+  memplan.conv ins(%s, %w : memref<1x1x4xf32, strided<[8, 8, 2]>>, memref<1x1x1xf32>) outs(%y : memref<1x1x4xf32>)
+      strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  }
+  return
+}
+
+//--- conv-type.mlir
+// CHECK: error: {{.*}}convolution of 'i32' and 'i32' to 'i32' is unsupported by the CUDA target, which takes one floating-point type
+func.func @main(%x: memref<1x1x4xi32>, %w: memref<1x1x1xi32>, %y: memref<1x1x4xi32> {bufferize.result}) {
+  memplan.conv ins(%x, %w : memref<1x1x4xi32>, memref<1x1x1xi32>) outs(%y : memref<1x1x4xi32>)
+      strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+  ^bb0(%acc: i32):
+    memplan.yield %acc : i32
+  }
+  return
+}
+
+//--- matmul-types.mlir
+// CHECK: error: {{.*}}matrix product of 'f32' and 'f32' to 'f64' is unsupported by the CUDA target, which takes one type
+func.func @main(%a: memref<2x2xf32>, %b: memref<2x2xf32>, %y: memref<2x2xf64> {bufferize.result}) {
+  memplan.matmul ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%y : memref<2x2xf64>)
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      extra_maps = [] {
+  ^bb0(%acc: f32):
+    %0 = arith.extf %acc : f32 to f64
+    memplan.yield %0 : f64
+  }
+  return
+}
+
+//--- rowwise-type.mlir
+// CHECK: error: {{.*}}a row reduction in 'i8' is unsupported by the CUDA target, which has f32, f64, i32 and i64
+func.func @main(%x: memref<2x4xi8>, %y: memref<2xi8> {bufferize.result}) {
+  memplan.rowwise ins(%x : memref<2x4xi8>) outs(%y : memref<2xi8>) row_dims = [1]
+      combiners = [#memplan.combiner<max>]
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>]
+    finish {
+    ^bb0(%e: i8, %max: i8):
+      memplan.yield %max : i8
+    } stages {
+    ^bb0(%e: i8):
+      memplan.yield %e : i8
+    }
+  return
+}
+
+//--- captured.mlir
+// CHECK: error: uses a scalar of type 'f32' from outside its region, which is unsupported by the CUDA target unless it is a constant
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
+  %c0 = arith.constant 0 : index
+  %s = memref.load %x[%c0] : memref<4xf32>
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<4xf32>) {
+  ^bb0(%old: f32):
+    linalg.yield %s : f32
+  }
+  return
+}
+
+//--- scalar-type.mlir
+// CHECK: error: scalar of type 'i4' is unsupported by the CUDA target
+func.func @main(%x: memref<4xi32>, %y: memref<4xi32> {bufferize.result}) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : memref<4xi32>) outs(%y : memref<4xi32>) {
+  ^bb0(%e: i32, %old: i32):
+    %0 = arith.trunci %e : i32 to i4
+    %1 = arith.extui %0 : i4 to i32
+    linalg.yield %1 : i32
+  }
+  return
+}
