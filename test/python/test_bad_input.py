@@ -306,6 +306,30 @@ def test_folder_that_cannot_be_made(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "r.onnx"]
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", 'a"b', "a\\b", "a\nb"], ids=repr)
+def test_names_that_no_emitted_file_can_have(tmp_path, name):
+    path = om.write(om.relu(), tmp_path / "r.onnx")
+    done = compiler.run(path, "--emit=cuda", "-o", f"{tmp_path}/out/{name}", check=False)
+    assert done.returncode == EXIT["usage"] and "-o" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.onnx"]
+
+
+def test_cuda_of_standard_input_needs_a_name(tmp_path):
+    done = compiler.run("-", "--emit=cuda", check=False, input="module {}", cwd=tmp_path)
+    assert done.returncode == EXIT["usage"] and "-o OUT" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["", "file/x"], ids=["folder", "below a file"])
+def test_passes_on_a_model_that_cannot_be_written(tmp_path, output):
+    (tmp_path / "file").write_text("in the way")
+    path = om.write(om.relu(), tmp_path / "r.onnx")
+    done = compiler.run(path, "--memplan-pipeline", "-o", tmp_path / output, check=False)
+    assert done.returncode == EXIT["usage"]
+    assert "cannot write" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "r.onnx"]
+
+
 def test_exit_codes_are_documented():
     text = compiler.run("--help").stdout
     for code in EXIT.values():

@@ -222,7 +222,35 @@ static ExitCode emit(ModuleOp module, const DriverOptions &options,
   return ExitCode::Done;
 }
 
+/// Whether emitted code can include a header of OUT's name, and OUT names files
+/// at all. Reports why not.
+static LogicalResult checkPrefix(const DriverOptions &options,
+                                 MLIRContext &context) {
+  if (options.output == "-")
+    return success();
+  if (options.output.empty() && options.input == "-")
+    return error(context)
+           << "--emit=cuda of standard input needs a name: -o OUT, or -o - for "
+              "the .cu alone";
+  std::string prefix = getPrefix(options);
+  // Not Path.h's: it takes the name of "a/" to be ".".
+  StringRef name = StringRef(prefix).substr(prefix.rfind('/') + 1);
+  if (name.empty() || name == "." || name == "..")
+    return error(context) << "-o " << prefix
+                          << " names a folder; --emit=cuda needs the name that "
+                             "its files begin with, as in -o FOLDER/NAME";
+  for (unsigned char c : name)
+    if (c == '"' || c == '\\' || c < ' ' || c == 0x7f)
+      return error(context)
+             << "emitted code cannot include a header called '" << name
+             << ".h', which has a quote, a backslash or a control character; "
+                "give another name with -o";
+  return success();
+}
+
 ExitCode compile(const DriverOptions &options, MLIRContext &context) {
+  if (options.emit == EmitKind::CUDA && failed(checkPrefix(options, context)))
+    return ExitCode::UsageOrIO;
   DefaultTimingManager timingManager;
   applyDefaultTimingManagerCLOptions(timingManager);
   TimingScope timing = timingManager.getRootScope();

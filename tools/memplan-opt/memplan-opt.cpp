@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Driver.h"
+#include "OutputFiles.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
 #include "mlir/InitAllDialects.h"
@@ -97,14 +98,17 @@ ExitCode runPassesOnModel(const DriverOptions &options,
   llvm::raw_string_ostream os(result);
   if (mlir::failed(mlir::MlirOptMain(os, std::move(buffer), registry, config)))
     return ExitCode::UsageOrIO;
-  std::error_code code;
-  llvm::raw_fd_ostream file(options.output.empty() ? "-" : options.output,
-                            code);
-  file << result;
-  if (!code)
+  OutputFiles files;
+  llvm::Error failure = files.add(options.output.empty() ? "-" : options.output,
+                                  [&](llvm::raw_ostream &file) {
+                                    file << result;
+                                    return llvm::Error::success();
+                                  });
+  if (!failure)
+    failure = files.commit();
+  if (!failure)
     return ExitCode::Done;
-  llvm::errs() << "cannot write '" << options.output << "': " << code.message()
-               << "\n";
+  llvm::errs() << "memplan-opt: " << llvm::toString(std::move(failure)) << "\n";
   return ExitCode::UsageOrIO;
 }
 
