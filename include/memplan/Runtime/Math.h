@@ -14,7 +14,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace memplan::rt {
 
@@ -130,15 +129,14 @@ MEMPLAN_MATH double minnumOf(double x, double y) { return ::fmin(x, y); }
 
 /// The lowest and the highest value of T: what maxima and minima start from.
 /// This form is that of bool and of the signed and unsigned integers.
+/// (std::numeric_limits has host functions only.)
 template <class T>
 struct Limits {
   __host__ __device__ static constexpr T lowest() {
-    constexpr T value = std::numeric_limits<T>::min();
-    return value;
+    return T(-1) < T(0) ? T(uint64_t(1) << (8 * sizeof(T) - 1)) : T(0);
   }
   __host__ __device__ static constexpr T highest() {
-    constexpr T value = std::numeric_limits<T>::max();
-    return value;
+    return T(-1) < T(0) ? T((uint64_t(1) << (8 * sizeof(T) - 1)) - 1) : T(-1);
   }
 };
 template <>

@@ -39,6 +39,11 @@ __global__ void reduceRowsKernel(const T *in, T *out, int columns) {
     out[blockIdx.x] = value;
 }
 
+template __global__ void reduceRowsKernel<MaxOp>(const int8_t *, int8_t *, int);
+template __global__ void reduceRowsKernel<MinOp>(const bool *, bool *, int);
+template __global__ void reduceRowsKernel<MaxOp>(const int64_t *, int64_t *,
+                                                 int);
+
 __global__ void mathKernel(const float *in, float *out) {
   const float x = in[threadIdx.x];
   out[threadIdx.x] = erfOf(x) + tanhOf(x) + rsqrtOf(x) + roundevenOf(x) +

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -102,6 +103,25 @@ TEST(Math, KnownValues) {
   EXPECT_EQ(fpowiOf(0.0f, 0), 1.0f);
   EXPECT_TRUE(isinfOf(-INFINITY));
   EXPECT_FALSE(isfiniteOf(float(NAN)));
+}
+
+template <class T>
+void checkLimits() {
+  EXPECT_EQ(Limits<T>::lowest(), std::numeric_limits<T>::min());
+  EXPECT_EQ(Limits<T>::highest(), std::numeric_limits<T>::max());
+}
+
+TEST(Limits, AreThoseOfTheType) {
+  checkLimits<bool>();
+  checkLimits<int8_t>();
+  checkLimits<uint8_t>();
+  checkLimits<int16_t>();
+  checkLimits<uint16_t>();
+  checkLimits<int32_t>();
+  checkLimits<uint32_t>();
+  checkLimits<int64_t>();
+  checkLimits<uint64_t>();
+  EXPECT_EQ(Limits<float>::lowest(), -INFINITY);
 }
 
 TEST(FastDiv, DividesAsDivisionDoes) {
