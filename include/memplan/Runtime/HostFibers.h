@@ -61,6 +61,8 @@ public:
       if (error.empty() && !blockMet())
         break;
     }
+    if (!marksAreWhole())
+      error = "a thread's stack of 64 KiB overflowed";
     return error;
   }
 
@@ -170,11 +172,35 @@ private:
     }
     stacks = static_cast<char *>(memory);
     reserved = wanted;
-    // A guard page each. Where the system has no more mappings to give, the
-    // kernels still run; only their overflow would go unnoticed.
-    for (unsigned i = 0; i < wanted; ++i)
-      (void)mprotect(stackBottom(i), static_cast<size_t>(getpagesize()),
-                     PROT_NONE);
+    // A guard page for each warp, not for each thread: a guard costs two of the
+    // process's mappings, of which Linux gives 65530, and a process may have
+    // loaded many models. The other stacks have a mark that is looked at when
+    // the block has ended.
+    for (unsigned i = 0; i < wanted; ++i) {
+      if (i % kLanes == 0)
+        (void)mprotect(stackBottom(i), kGuardBytes, PROT_NONE);
+      setMark(i);
+    }
+  }
+
+  static constexpr size_t kGuardBytes = 4096;
+  static constexpr uint64_t kMark = 0x6d656d706c616e21;
+  void setMark(unsigned i) {
+    std::memcpy(stackBottom(i) + kGuardBytes, &kMark, sizeof kMark);
+  }
+
+  /// False if a thread has used more stack than it has; mends the marks.
+  bool marksAreWhole() {
+    bool whole = true;
+#ifndef MEMPLAN_ASAN // which watches stacks itself
+    for (unsigned i = 0; i < count; ++i) {
+      if (std::memcmp(stackBottom(i) + kGuardBytes, &kMark, sizeof kMark) == 0)
+        continue;
+      setMark(i);
+      whole = false;
+    }
+#endif
+    return whole;
   }
 
   void releaseStacks() {

@@ -312,6 +312,31 @@ TEST(Platform, ShufflesCanFollowEachOther) {
 // Memory and counters
 //===----------------------------------------------------------------------===//
 
+#ifndef MEMPLAN_ASAN // it finds the overflow first
+void deepKernel(bool deep) {
+  __syncthreads();
+  if (threadIdx.x == 7 && deep) {
+    // The stack starts 3264 bytes below its top (7 % 4 * 1088) and has 65536
+    // more before the last page, which 65000 reaches into.
+    [[maybe_unused]] volatile char bytes[65000];
+    for (int i = 0; i < 65000; ++i)
+      bytes[i] = 1;
+  }
+  __syncthreads();
+}
+
+TEST(Platform, AStackThatOverflowsIsAnError) {
+  auto run = [](bool deep) {
+    return launchWithBarriers("deep", deepKernel, dim3(1), dim3(64), nullptr,
+                              deep);
+  };
+  EXPECT_EQ(run(false), MEMPLAN_OK);
+  EXPECT_EQ(run(true), MEMPLAN_ERROR_CHECK);
+  EXPECT_TRUE(lastErrorHas("stack"));
+  EXPECT_EQ(run(false), MEMPLAN_OK);
+}
+#endif
+
 TEST(Memory, BlocksAreAlignedAndCounted) {
   const HostCounters before = hostCounters();
   void *block = nullptr;
