@@ -51,9 +51,9 @@ def freeze(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> None:
     """Makes initializers of the inputs that PARAMETERS names; removes them from `values`."""
     used = {node.input[i] for node in model.graph.node for i in PARAMETERS.get(node.op_type, ())
             if i < len(node.input)}
-    if any(node.op_type == "Range" for node in model.graph.node):
-        # Functions written out compute a Range's ends from their own parameters.
-        used |= {name for name, array in values.items() if array.ndim == 0 and array.dtype.kind == "i"}
+    if any(node.op_type in ("Range", "Pad") for node in model.graph.node):
+        # Functions written out compute a Range's ends, or pads, from their own parameters.
+        used |= {name for name, array in values.items() if array.ndim <= 1 and array.dtype.kind == "i"}
     for value in list(model.graph.input):
         if value.name in used:
             model.graph.input.remove(value)
