@@ -5,6 +5,7 @@ model is compiled once a setting.
 """
 
 import functools
+import re
 import shutil
 import subprocess
 import time
@@ -140,9 +141,14 @@ class TestModel:
         if not NVCC:
             pytest.skip("nvcc isn't installed")
         prefix = built(name).prefix()
-        subprocess.run([NVCC, "-std=c++17", "-Werror", "all-warnings", "-gencode", "arch=compute_80,code=sm_80",
-                        "-gencode", "arch=compute_90,code=sm_90", "--threads", "2", "-I", host.RUNTIME_INCLUDE,
-                        "-c", f"{prefix}.cu", "-o", tmp_path / "x.o"], check=True)
+        done = subprocess.run([NVCC, "-std=c++17", "-Werror", "all-warnings", "-gencode", "arch=compute_80,code=sm_80",
+                               "-gencode", "arch=compute_90,code=sm_90", "--threads", "2", "-Xptxas", "-v",
+                               "-I", host.RUNTIME_INCLUDE, "-c", f"{prefix}.cu", "-o", tmp_path / "x.o"],
+                              text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        # One line a kernel and architecture, from ptxas.
+        spills = re.findall(r"(\d+) bytes spill stores", done.stderr)
+        assert spills and not any(map(int, spills)), done.stderr
 
 
 @pytest.mark.slow

@@ -122,7 +122,8 @@ memplan_status launchConvDepthwise(const char *what, const ConvGeometry &g,
   d.kernelY = int32_t(shape.kernel[1]);
   d.kernelX = int32_t(shape.kernel[2]);
   const dim3 grid(unsigned(ceilDiv(results, int64_t(kDepthwiseThreads))),
-                  unsigned(g.images < 65535 ? g.images : 65535));
+                  unsigned(g.images < 65535 ? g.images : 65535),
+                  unsigned(ceilDiv(g.images, 65535)));
   return launch(what, convDepthwiseKernel<T, Epilogue>, grid,
                 dim3(kDepthwiseThreads), stream, g, d, x, w, y, epilogue);
 }

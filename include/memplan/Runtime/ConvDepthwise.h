@@ -37,23 +37,26 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
   const uint32_t channel = d.byMultiplier.quotient(f);
   int32_t originZ, originY, originX;
   g.inputOrigin(pixel, originZ, originY, originX);
-  for (int32_t n = int32_t(blockIdx.y); n < g.images; n += int32_t(gridDim.y)) {
-    const T *plane = x + n * g.xStrideN + channel * g.xStrideC;
-    const T *weight = w + int64_t(f) * g.depth;
-    AccumOf<T> sum = 0;
-    for (int32_t kz = 0; kz < d.kernelZ; ++kz)
-      for (int32_t ky = 0; ky < d.kernelY; ++ky)
-        for (int32_t kx = 0; kx < d.kernelX; ++kx, ++weight) {
-          const int32_t iz = originZ + kz * g.dilationZ;
-          const int32_t iy = originY + ky * g.dilationY;
-          const int32_t ix = originX + kx * g.dilationX;
-          if (g.isInside(iz, iy, ix))
-            sum += AccumOf<T>(plane[(int64_t(iz) * g.inY + iy) * g.inX + ix]) *
-                   AccumOf<T>(*weight);
-        }
-    y[n * g.yStrideN + f * g.yStrideF + pixel] =
-        epilogue(sum, n, int(f), int(pixel));
-  }
+  // One image a thread: a loop over images would hoist the epilogue's operands
+  // and spill them.
+  const int64_t n = int64_t(blockIdx.z) * gridDim.y + blockIdx.y;
+  if (n >= g.images)
+    return;
+  const T *plane = x + n * g.xStrideN + channel * g.xStrideC;
+  const T *weight = w + int64_t(f) * g.depth;
+  AccumOf<T> sum = 0;
+  for (int32_t kz = 0; kz < d.kernelZ; ++kz)
+    for (int32_t ky = 0; ky < d.kernelY; ++ky)
+      for (int32_t kx = 0; kx < d.kernelX; ++kx, ++weight) {
+        const int32_t iz = originZ + kz * g.dilationZ;
+        const int32_t iy = originY + ky * g.dilationY;
+        const int32_t ix = originX + kx * g.dilationX;
+        if (g.isInside(iz, iy, ix))
+          sum += AccumOf<T>(plane[(int64_t(iz) * g.inY + iy) * g.inX + ix]) *
+                 AccumOf<T>(*weight);
+      }
+  y[n * g.yStrideN + f * g.yStrideF + pixel] =
+      epilogue(sum, int(n), int(f), int(pixel));
 }
 
 } // namespace memplan::rt

@@ -345,9 +345,11 @@ static LogicalResult buildBatchNormalization(NodeBuilder &n) {
         auto parameter = [&](unsigned i) {
           return castScalar(b, loc, args[i], n.input(i).dtype, dtype);
         };
-        Value deviation =
-            s.make<math::SqrtOp>(s.add(parameter(4), s.number(epsilon)));
-        Value slope = s.div(parameter(1), deviation);
+        // rsqrt rather than a root and a division: those are calls on a GPU,
+        // whose registers a convolution's epilogue doesn't have to spare.
+        Value inverse =
+            s.make<math::RsqrtOp>(s.add(parameter(4), s.number(epsilon)));
+        Value slope = s.mul(parameter(1), inverse);
         return s.add(s.mul(s.sub(args[0], parameter(3)), slope), parameter(2));
       });
   return n.result(y, dtype);
