@@ -49,11 +49,11 @@ llvm::cl::opt<bool>
                 "suspect the planner"),
             llvm::cl::cat(category));
 
-llvm::cl::opt<int64_t>
-    alignment("alignment",
-              llvm::cl::desc("Alignment of every buffer and weight, in bytes "
-                             "(a power of two of at least 16)"),
-              llvm::cl::init(256), llvm::cl::cat(category));
+llvm::cl::opt<int64_t> alignment(
+    "alignment",
+    llvm::cl::desc("Alignment of every buffer of the arena, in bytes "
+                   "(a power of two of at least 16); weights keep 256"),
+    llvm::cl::init(256), llvm::cl::cat(category));
 
 llvm::cl::opt<int64_t> memoryBudget(
     "memory-budget",
