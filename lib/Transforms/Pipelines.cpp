@@ -17,6 +17,7 @@ static void addCleanup(OpPassManager &pm) {
 }
 
 void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createSeparateDestinations());
   pm.addNestedPass<func::FuncOp>(createProtectInputs());
   // Lets producers write into their slice of a concatenation's buffer.
   if (!options.noReuse)

@@ -1,7 +1,10 @@
 //===- MemPlanPlugin.cpp - The passes and the dialect for mlir-opt --------===//
 //
 //   mlir-opt-22 --load-pass-plugin=MemPlanPlugin.so
-//               --load-dialect-plugin=MemPlanPlugin.so --memplan-plan-arena ...
+//               --load-dialect-plugin=MemPlanPlugin.so
+//               --pass-pipeline='builtin.module(memplan-plan-arena, ...)'
+//
+// mlir-opt knows a plugin's passes inside of --pass-pipeline only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +17,10 @@
 extern "C" LLVM_ATTRIBUTE_WEAK
     LLVM_ATTRIBUTE_VISIBILITY_DEFAULT mlir::PassPluginLibraryInfo
     mlirGetPassPluginInfo() {
-  return {MLIR_PLUGIN_API_VERSION, "MemPlanPasses", LLVM_VERSION_STRING,
-          [] { memplan::registerMemPlanPasses(); }};
+  return {MLIR_PLUGIN_API_VERSION, "MemPlanPasses", LLVM_VERSION_STRING, [] {
+            memplan::registerMemPlanPasses();
+            memplan::registerMemPlanPipelines();
+          }};
 }
 
 extern "C" LLVM_ATTRIBUTE_WEAK

@@ -66,6 +66,32 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect", "::memplan::MemPlanDialect"];
 }
 
+def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::FuncOp"> {
+  let summary = "Give each use of a tensor.empty one of its own";
+  let description = [{
+    CSE makes one `tensor.empty` of all of one type, and bufferization one buffer
+    of that where values don't live at once: reuse that nobody planned, that no
+    bound counts and that `no-reuse` can't undo. Run before one-shot
+    bufferization; which buffers share bytes is then the planner's decision
+    alone.
+
+    ```mlir
+    %e = tensor.empty() : tensor<4xf32>
+    %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %1 = linalg.exp ins(%0 : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %e = tensor.empty() : tensor<4xf32>
+    %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %f = tensor.empty() : tensor<4xf32>
+    %1 = linalg.exp ins(%0 : tensor<4xf32>) outs(%f : tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSeparated", "destinations-separated", "tensor.empty ops that were added">
+  ];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
 def ProtectInputs : Pass<"memplan-protect-inputs", "::mlir::func::FuncOp"> {
   let summary = "Keep bufferization from writing into a public function's inputs";
   let description = [{
