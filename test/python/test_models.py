@@ -154,11 +154,11 @@ class TestModel:
 @pytest.mark.slow
 @pytest.mark.parametrize("short", LARGE)
 def test_as_shipped(short, tmp_path):
-    """The onnx package's own files (weights by ConstantOfShape), against ONNX Runtime."""
+    """The onnx package's own files (weights by ConstantOfShape), against ONNX Runtime, with the plan checked."""
     path = light.shipped_path(short)
     compiler.emit_cuda(path, tmp_path / short)
     inputs = reference.random_inputs(path)
-    with host.HostModel(tmp_path / short) as model:
+    with host.HostModel(tmp_path / short, checked=True) as model:
         assert_close(model.run(inputs), reference.run(path, inputs))
 
 

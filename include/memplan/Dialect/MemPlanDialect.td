@@ -18,6 +18,8 @@ def MemPlan_Dialect : Dialect {
     Discardable attributes of the dialect:
     - `memplan.model` (module): the model's name.
     - `memplan.name` (function argument, result, global): the model's name for it.
+    - `memplan.unsigned` (function argument, result; unit): its integers are
+      unsigned to the caller.
     - `memplan.weight` (`memref.global`): where the bytes are, see `#memplan.weight`.
     - `memplan.slot` (`memref.alloc`, `memref.view`): a planned buffer, see `#memplan.slot`.
     - `memplan.callee_slots` (`func.call`): an array of slots, the places of the
