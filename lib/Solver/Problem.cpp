@@ -1,92 +1,119 @@
-//===- Problem.cpp - Well-formedness and the lower bound ------------------===//
+//===- Problem.cpp - Well-formedness --------------------------------------===//
 
 #include "memplan/Solver/Problem.h"
 
+#include "RigidGroups.h"
 #include "memplan/Support/CheckedMath.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 
 namespace memplan::solver {
 
-std::string checkProblem(const Problem &problem) {
-  int64_t total = 0;
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer &buffer = problem.buffers[i];
-    std::string name = "buffer " + std::to_string(i);
-    if (buffer.lower > buffer.upper)
-      return name + " has lifetime [" + std::to_string(buffer.lower) + ", " +
-             std::to_string(buffer.upper) + "), expected lower <= upper";
-    if (buffer.size < 0)
-      return name + " has negative size " + std::to_string(buffer.size);
-    if (buffer.alignment < 1)
-      return name + " has alignment " + std::to_string(buffer.alignment) +
-             ", expected at least 1";
-    auto aligned = checkedAlignTo(buffer.size, buffer.alignment);
-    // The next buffer's alignment may be larger than this one's: a placement
-    // on top of this buffer adds at most alignment - 1 more.
-    auto padded =
-        aligned ? checkedAdd(*aligned, buffer.alignment - 1) : aligned;
-    auto sum = padded ? checkedAdd(total, *padded) : padded;
-    if (!sum)
-      return "the sizes up to " + name + " do not fit 63 bits";
-    total = *sum;
-    if (!buffer.fixedOffset)
-      continue;
-    int64_t offset = *buffer.fixedOffset;
-    if (offset < 0 || offset % buffer.alignment != 0)
-      return name + " is fixed at offset " + std::to_string(offset) +
-             ", expected a non-negative multiple of " +
-             std::to_string(buffer.alignment);
+const char *toString(Status status) {
+  switch (status) {
+  case Status::Optimal:
+    return "optimal";
+  case Status::Feasible:
+    return "feasible";
+  case Status::Infeasible:
+    return "infeasible";
+  case Status::Limit:
+    return "limit";
   }
-  // Placing free buffers above all fixed ones must not overflow either.
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    auto fixed = problem.buffers[i].fixedOffset;
-    if (fixed && !checkedAdd(*fixed, total))
-      return "the fixed offset of buffer " + std::to_string(i) +
-             " and the sizes together do not fit 63 bits";
-  }
+  return "unknown";
+}
+
+/// The numbers of one buffer, whatever the others are. Returns what is to
+/// follow the buffer's name.
+static std::string checkNumbers(const Buffer &buffer) {
+  if (buffer.lower > buffer.upper)
+    return " has lifetime [" + std::to_string(buffer.lower) + ", " +
+           std::to_string(buffer.upper) + "), expected lower <= upper";
+  if (buffer.size < 0)
+    return " has negative size " + std::to_string(buffer.size);
+  if (buffer.alignment < 1)
+    return " has alignment " + std::to_string(buffer.alignment) +
+           ", expected at least 1";
+  if (buffer.fixedOffset &&
+      (*buffer.fixedOffset < 0 || *buffer.fixedOffset % buffer.alignment != 0))
+    return " is fixed at offset " + std::to_string(*buffer.fixedOffset) +
+           ", expected a non-negative multiple of " +
+           std::to_string(buffer.alignment);
+  if (buffer.preferredOffset && *buffer.preferredOffset < 0)
+    return " prefers the negative offset " +
+           std::to_string(*buffer.preferredOffset);
+  if (buffer.group && buffer.group->offset < 0)
+    return " has the negative group offset " +
+           std::to_string(buffer.group->offset);
   return "";
 }
 
-int64_t computeLowerBound(const Problem &problem) {
-  struct Event {
-    int64_t time;
-    bool isStart;
-    size_t index;
+namespace {
+
+/// Sums up what a placement of one thing on top of the other, in any order,
+/// can take.
+class Total {
+public:
+  /// False if the sum does not fit. A thing on top of another begins at most
+  /// alignment - 1 above its end.
+  bool add(int64_t size, int64_t alignment) {
+    auto aligned = checkedAlignTo(size, alignment);
+    auto padded = aligned ? checkedAdd(*aligned, alignment - 1) : aligned;
+    auto next = padded ? checkedAdd(sum, *padded) : padded;
+    sum = next.value_or(sum);
+    return next.has_value();
+  }
+
+  /// Whether everything can lie above a thing that is fixed at `offset`.
+  bool fitsAbove(int64_t offset) const {
+    return checkedAdd(offset, sum).has_value();
+  }
+
+private:
+  int64_t sum = 0;
+};
+
+} // namespace
+
+static std::string checkSums(const Problem &problem, const BufferName &name,
+                             const std::vector<RigidGroup> &groups) {
+  const std::vector<Buffer> &buffers = problem.buffers;
+  Total total;
+  auto tooLarge = [&](size_t i) {
+    return "the sizes up to " + name(i) + " do not fit 63 bits";
   };
-  int64_t divisor = 0;
-  int64_t bound = 0;
-  std::vector<Event> events;
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer &buffer = problem.buffers[i];
-    divisor = std::gcd(divisor, buffer.alignment);
-    bound = std::max(bound, buffer.fixedOffset.value_or(0) + buffer.size);
-    if (buffer.lower == buffer.upper || buffer.size == 0)
-      continue;
-    events.push_back({buffer.lower, true, i});
-    events.push_back({buffer.upper, false, i});
-  }
-  // Ends come before starts: lifetimes are half-open.
-  std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) {
-    return a.time != b.time ? a.time < b.time : a.isStart < b.isStart;
-  });
-  int64_t live = 0;
-  std::multiset<int64_t> slacks;
-  for (const Event &event : events) {
-    int64_t size = problem.buffers[event.index].size;
-    int64_t aligned = (size + divisor - 1) / divisor * divisor;
-    if (event.isStart) {
-      live += aligned;
-      slacks.insert(aligned - size);
-      bound = std::max(bound, live - *slacks.rbegin());
-    } else {
-      live -= aligned;
-      slacks.erase(slacks.find(aligned - size));
-    }
-  }
-  return bound;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (!buffers[i].group && !total.add(buffers[i].size, buffers[i].alignment))
+      return tooLarge(i);
+  for (const RigidGroup &group : groups)
+    if (!total.add(group.extent, group.modulus))
+      return tooLarge(group.members.back());
+  auto tooHigh = [&](size_t i) {
+    return "the fixed offset of " + name(i) +
+           " and the sizes together do not fit 63 bits";
+  };
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (!buffers[i].group && buffers[i].fixedOffset &&
+        !total.fitsAbove(*buffers[i].fixedOffset))
+      return tooHigh(i);
+  for (const RigidGroup &group : groups)
+    if (group.fixedPlace && !total.fitsAbove(*group.fixedPlace))
+      return tooHigh(group.members.front());
+  return "";
+}
+
+std::string checkProblem(const Problem &problem, const BufferName &name) {
+  if (!name)
+    return checkProblem(problem,
+                        [](size_t i) { return "buffer " + std::to_string(i); });
+  if (problem.capacity && *problem.capacity < 0)
+    return "the capacity is negative: " + std::to_string(*problem.capacity);
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    if (std::string fault = checkNumbers(problem.buffers[i]); !fault.empty())
+      return name(i) + fault;
+  std::vector<RigidGroup> groups;
+  std::string fault = collectGroups(problem, name, groups);
+  return fault.empty() ? checkSums(problem, name, groups) : fault;
 }
 
 } // namespace memplan::solver

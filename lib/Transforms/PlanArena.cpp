@@ -221,7 +221,7 @@ private:
     for (solver::Buffer &buffer : group.problem.buffers)
       buffer.alignment = unit;
     auto solver = noReuse ? solver::createNoReuseSolver()
-                          : solver::createHeuristicSolver();
+                          : solver::createSolver();
     solver::Outcome outcome = solver->solve(group.problem);
     if (!outcome)
       return emitError(function.getLoc())

@@ -10,6 +10,6 @@ int main() {
   problem.buffers[1].size = 32;
   problem.buffers[2].lower = 2, problem.buffers[2].upper = 3;
   problem.buffers[2].size = 64;
-  auto outcome = memplan::solver::createHeuristicSolver()->solve(problem);
+  auto outcome = memplan::solver::createSolver()->solve(problem);
   return outcome && outcome.solution->height == 128 ? 0 : 1;
 }

@@ -9,32 +9,47 @@
 
 namespace memplan::solver {
 
-/// Assigns offsets. Implementations are deterministic: the same problem gives
-/// the same solution on any machine; search is bounded by steps, never by time.
+/// Assigns offsets. Implementations are deterministic: the same problem and
+/// options give the same solution on any machine, whatever its load; search is
+/// bounded by steps, not by time.
 class Solver {
 public:
   virtual ~Solver();
 
-  /// Fails only on a malformed problem (see `checkProblem`) or on fixed buffers
-  /// that collide with each other.
+  /// Fails only on a malformed problem (see `checkProblem`).
   virtual Outcome solve(const Problem &problem) = 0;
 };
 
-/// How a heuristic chooses among the gaps that are large enough.
-enum class Fit { First, Best };
-
-/// In which order a heuristic places buffers.
-enum class Order { Size, Area, Length, Start, End, Contention };
-
-struct HeuristicOptions {
-  /// Bound on the comparisons of two buffers over all tries; the first try
-  /// always runs to its end.
-  int64_t maxSteps = 100'000'000;
+/// The inference rules of the exact search, each of which can be switched off
+/// to measure what it is worth. None changes what is proved. See
+/// docs/Solver.md for each.
+struct SearchRules {
+  /// Solve parts of time that no unplaced buffer joins each for itself.
+  bool decompose = true;
+  /// Return past decisions that a failure does not depend on.
+  bool backjump = true;
+  /// Recognise partial placements that failed before.
+  bool remember = true;
+  /// Of two buffers with the same lifetime, one directly on the other, keep one
+  /// order.
+  bool orderStacks = true;
+  /// Place equal buffers in one order.
+  bool orderTwins = true;
 };
 
-/// The best of first fit and best fit over several orders. Stops at the first
-/// placement that meets the lower bound.
-std::unique_ptr<Solver> createHeuristicSolver(HeuristicOptions options = {});
+struct SolverOptions {
+  /// Bound on the work, in steps (about a nanosecond each: one buffer or
+  /// section looked at). The first greedy placement always runs to its end.
+  int64_t effort = 2'000'000'000;
+  /// In seconds of wall-clock time. Opt-in: with it the answer depends on the
+  /// machine.
+  std::optional<double> timeLimit;
+  SearchRules rules;
+};
+
+/// Greedy placements, exact search and improvement at scale, in that order
+/// until the height is proved optimal or the effort is spent.
+std::unique_ptr<Solver> createSolver(SolverOptions options = {});
 
 /// Each buffer at the end of the one before: no byte is used twice. The oracle
 /// to compare with when a plan is suspected.

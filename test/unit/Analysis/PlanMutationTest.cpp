@@ -203,7 +203,7 @@ protected:
       buffer.alignment = 16;
       problem.buffers.push_back(buffer);
     }
-    auto outcome = solver::createHeuristicSolver()->solve(problem);
+    auto outcome = solver::createSolver()->solve(problem);
     for (auto [alloc, buffer, offset] :
          llvm::zip_equal(allocs, problem.buffers, outcome.solution->offsets))
       setSlot(alloc, offset, buffer.lower, buffer.upper);

@@ -1,7 +1,9 @@
-//===- SolverTest.cpp - Solvers, bound and checker ------------------------===//
+//===- SolverTest.cpp - The solvers on chosen problems --------------------===//
 
 #include "memplan/Solver/Solver.h"
+#include "Make.h"
 #include "memplan/Solver/Checker.h"
+#include "memplan/Solver/Instances.h"
 
 #include "gtest/gtest.h"
 
@@ -10,20 +12,12 @@
 #include <random>
 
 using namespace memplan::solver;
+using namespace memplan::solver::test;
 
 namespace {
 
-Buffer make(int64_t lower, int64_t upper, int64_t size, int64_t alignment = 1) {
-  Buffer buffer;
-  buffer.lower = lower;
-  buffer.upper = upper;
-  buffer.size = size;
-  buffer.alignment = alignment;
-  return buffer;
-}
-
 Solution solve(const Problem &problem) {
-  Outcome outcome = createHeuristicSolver()->solve(problem);
+  Outcome outcome = createSolver()->solve(problem);
   EXPECT_TRUE(outcome) << outcome.error;
   EXPECT_EQ(checkSolution(problem, *outcome.solution), "");
   return *outcome.solution;
@@ -52,14 +46,14 @@ TEST(Solver, Empty) {
 }
 
 TEST(Solver, TouchingLifetimesShare) {
-  Solution solution = solve({{make(0, 1, 10), make(1, 2, 10)}});
+  Solution solution = solve({{make(0, 1, 10), make(1, 2, 10)}, {}});
   EXPECT_EQ(solution.height, 10);
   EXPECT_EQ(solution.offsets[0], solution.offsets[1]);
 }
 
 TEST(Solver, AlignmentCountsInTheBound) {
   // Either order takes 100 aligned to 64 = 128 for the lower one, and 100 more.
-  Solution solution = solve({{make(0, 2, 100, 64), make(1, 3, 100, 64)}});
+  Solution solution = solve({{make(0, 2, 100, 64), make(1, 3, 100, 64)}, {}});
   EXPECT_EQ(solution.height, 228);
   EXPECT_EQ(solution.lowerBound, 228);
   EXPECT_EQ(solution.status, Status::Optimal);
@@ -67,7 +61,7 @@ TEST(Solver, AlignmentCountsInTheBound) {
 
 TEST(Solver, BoundWithMixedAlignmentsStaysTrue) {
   // The odd one fits behind: 3 bytes at 0, 4 at 4 (gcd 1, so the bound is 7).
-  Problem problem = {{make(0, 1, 3, 1), make(0, 1, 4, 4)}};
+  Problem problem = {{make(0, 1, 3, 1), make(0, 1, 4, 4)}, {}};
   Solution solution = solve(problem);
   EXPECT_EQ(solution.lowerBound, 7);
   EXPECT_EQ(solution.height, 7) << "4 bytes at 0, 3 at 4";
@@ -75,50 +69,95 @@ TEST(Solver, BoundWithMixedAlignmentsStaysTrue) {
 
 TEST(Solver, ZeroSizeAndZeroLength) {
   // No bytes, or no time: share with nobody, yet lie inside.
-  Solution solution =
-      solve({{make(0, 4, 0), make(2, 2, 50), make(0, 4, 30), make(1, 3, 0)}});
+  Solution solution = solve(
+      {{make(0, 4, 0), make(2, 2, 50), make(0, 4, 30), make(1, 3, 0)}, {}});
   EXPECT_EQ(solution.height, 50);
   EXPECT_EQ(solution.lowerBound, 50);
 }
 
 TEST(Solver, GapBeforeTheFirstIsFound) {
   // The fixed buffer leaves [0, 8) free below it.
-  Problem problem = {{make(0, 2, 8), make(0, 2, 8)}};
+  Problem problem = {{make(0, 2, 8), make(0, 2, 8)}, {}};
   problem.buffers[0].fixedOffset = 8;
   Solution solution = solve(problem);
   EXPECT_EQ(solution.offsets[1], 0);
   EXPECT_EQ(solution.height, 16);
 }
 
-TEST(Solver, FixedBuffersMayNotCollide) {
-  Problem problem = {{make(0, 2, 8), make(1, 3, 8)}};
-  problem.buffers[0].fixedOffset = 0;
-  problem.buffers[1].fixedOffset = 4;
-  Outcome outcome = createHeuristicSolver()->solve(problem);
-  EXPECT_FALSE(outcome);
-  EXPECT_EQ(outcome.error, "buffers 0 and 1 live at once and are fixed at "
-                           "overlapping offsets");
+TEST(Solver, FixedBuffersThatCollide) {
+  Problem problem = {
+      {fixedAt(0, make(0, 2, 8)), fixedAt(4, make(1, 3, 8)), make(5, 6, 4)},
+      {}};
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Infeasible);
+  EXPECT_TRUE(solution.offsets.empty());
 }
 
-TEST(Solver, MalformedProblems) {
-  auto errorOf = [](Buffer buffer) { return checkProblem({{buffer}}); };
-  EXPECT_EQ(errorOf(make(2, 1, 1)),
+TEST(Solver, MalformedProblemsAreErrors) {
+  Outcome outcome = createSolver()->solve({{make(2, 1, 1)}, {}});
+  EXPECT_FALSE(outcome);
+  EXPECT_EQ(outcome.error,
             "buffer 0 has lifetime [2, 1), expected lower <= upper");
-  EXPECT_EQ(errorOf(make(0, 1, -1)), "buffer 0 has negative size -1");
-  EXPECT_EQ(errorOf(make(0, 1, 1, 0)),
-            "buffer 0 has alignment 0, expected at least 1");
-  Buffer fixed = make(0, 1, 1, 16);
-  fixed.fixedOffset = 8;
-  EXPECT_EQ(errorOf(fixed), "buffer 0 is fixed at offset 8, expected a "
-                            "non-negative multiple of 16");
-  EXPECT_EQ(errorOf(make(0, 1, INT64_MAX, 2)),
-            "the sizes up to buffer 0 do not fit 63 bits");
-  fixed.fixedOffset = INT64_MAX / 16 * 16;
-  EXPECT_NE(errorOf(fixed), "");
+}
+
+TEST(Solver, Capacity) {
+  // 8 + 8 at time 1.
+  Problem problem = {{make(0, 2, 8), make(1, 3, 8)}, 16};
+  EXPECT_EQ(solve(problem).height, 16);
+  problem.capacity = 15;
+  EXPECT_EQ(solve(problem).status, Status::Infeasible);
+}
+
+TEST(Solver, LargeSizes) {
+  constexpr int64_t large = int64_t(1) << 62;
+  Solution solution =
+      solve({{make(0, 2, large - 1), make(1, 3, large - 1)}, {}});
+  EXPECT_EQ(solution.height, INT64_MAX - 1) << "2^63 - 2";
+  EXPECT_FALSE(
+      createSolver()->solve({{make(0, 2, large), make(5, 6, large)}, {}}))
+      << "2^63 if placed one on the other";
+  solution = solve({{make(INT64_MIN, INT64_MAX, 3), make(0, 1, 4)}, {}});
+  EXPECT_EQ(solution.height, 7);
+}
+
+TEST(Solver, PreferredOffsetsWhereTheyCostNothing) {
+  // 10 bytes are in use at time 0 and 4 at time 5: the late one may lie
+  // anywhere up to 6.
+  Problem problem = {{make(0, 1, 10), make(5, 6, 4)}, {}};
+  problem.buffers[1].preferredOffset = 6;
+  EXPECT_EQ(solve(problem).offsets, (std::vector<int64_t>{0, 6}));
+  problem.buffers[1].preferredOffset = 7;
+  EXPECT_EQ(solve(problem).height, 10) << "would end at 11";
+  problem.buffers[1] = make(5, 6, 4, 4);
+  problem.buffers[1].preferredOffset = 6;
+  EXPECT_EQ(solve(problem).height, 10) << "6 is not a multiple of 4";
+}
+
+TEST(Solver, PerfectPackings) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    PerfectPackingOptions options;
+    options.count = 20;
+    options.seed = seed;
+    Solution solution = solve(makePerfectPacking(options)->problem);
+    EXPECT_EQ(solution.height, options.height) << "seed " << seed;
+    EXPECT_EQ(solution.status, Status::Optimal) << "seed " << seed;
+  }
+}
+
+TEST(Solver, ModelTraces) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    ModelTraceOptions options;
+    options.alignment = 256;
+    options.seed = seed;
+    Problem problem = makeModelTrace(options);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EXPECT_EQ(solve(problem).offsets, solve(problem).offsets);
+  }
 }
 
 TEST(Solver, NoReuseGivesEachItsOwn) {
-  Problem problem = {{make(0, 1, 10, 8), make(5, 6, 10, 8), make(8, 9, 1, 8)}};
+  Problem problem = {{make(0, 1, 10, 8), make(5, 6, 10, 8), make(8, 9, 1, 8)},
+                     {}};
   Outcome outcome = createNoReuseSolver()->solve(problem);
   ASSERT_TRUE(outcome) << outcome.error;
   // 10 aligned to 8 is 16.
@@ -157,47 +196,6 @@ TEST(Solver, TenThousandBuffersInSteps) {
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   RecordProperty("seconds", std::to_string(seconds.count()));
-}
-
-//===----------------------------------------------------------------------===//
-// Checker
-//===----------------------------------------------------------------------===//
-
-TEST(Checker, FindsEachFault) {
-  Problem problem = {{make(0, 2, 8, 8), make(1, 3, 8, 8)}};
-  Solution good = {{0, 8}, 16, 16, Status::Optimal};
-  EXPECT_EQ(checkSolution(problem, good), "");
-  Solution bad = good;
-  bad.offsets.pop_back();
-  EXPECT_EQ(checkSolution(problem, bad), "1 offsets for 2 buffers");
-  bad = good;
-  bad.offsets = {0, 4};
-  bad.height = 12;
-  EXPECT_EQ(checkSolution(problem, bad),
-            "buffer 1 at 4 of size 8 in [1, 3) is not aligned to 8");
-  bad = good;
-  bad.offsets = {0, -8};
-  EXPECT_NE(checkSolution(problem, bad).find("is not a range of bytes"),
-            std::string::npos);
-  bad = {{0, 0}, 8, 8, Status::Optimal};
-  EXPECT_EQ(checkSolution(problem, bad),
-            "buffer 1 at 0 of size 8 in [1, 3) overlaps buffer 0 at 0 of size "
-            "8 in [0, 2)");
-  bad = good;
-  bad.height = 20;
-  EXPECT_EQ(checkSolution(problem, bad),
-            "height is 20, but the largest end is 16");
-  bad = good;
-  bad.lowerBound = 17;
-  EXPECT_EQ(checkSolution(problem, bad),
-            "lower bound 17 is above the height 16");
-  bad = good;
-  bad.lowerBound = 8;
-  EXPECT_EQ(checkSolution(problem, bad),
-            "called optimal at height 16 with lower bound 8");
-  problem.buffers[0].fixedOffset = 8;
-  EXPECT_EQ(checkSolution(problem, good),
-            "buffer 0 at 0 of size 8 in [0, 2) is fixed at 8");
 }
 
 } // namespace

@@ -1,9 +1,8 @@
-//===- OutputFiles.h - All of a compile's files or none ---------*- C++ -*-===//
+//===- OutputFiles.h - All of a run's files or none ---------*- C++ -*-===//
 
-#ifndef MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H
-#define MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H
+#ifndef MEMPLAN_TOOLS_COMMON_OUTPUTFILES_H
+#define MEMPLAN_TOOLS_COMMON_OUTPUTFILES_H
 
-#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
@@ -37,4 +36,4 @@ private:
 
 } // namespace memplan
 
-#endif // MEMPLAN_TOOLS_MEMPLANOPT_OUTPUTFILES_H
+#endif // MEMPLAN_TOOLS_COMMON_OUTPUTFILES_H

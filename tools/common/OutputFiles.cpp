@@ -1,4 +1,4 @@
-//===- OutputFiles.cpp - All of a compile's files or none -----------------===//
+//===- OutputFiles.cpp - All of a run's files or none -----------------===//
 
 #include "OutputFiles.h"
 

@@ -1,0 +1,52 @@
+//===- ComponentSolver.h - Lowest height of one part of time ----*- C++ -*-===//
+
+#ifndef MEMPLAN_LIB_SOLVER_COMPONENTSOLVER_H
+#define MEMPLAN_LIB_SOLVER_COMPONENTSOLVER_H
+
+#include "Budget.h"
+#include "Instance.h"
+#include "Orders.h"
+#include "SectionSearch.h"
+
+namespace memplan::solver {
+
+/// A placement and what is known about how low one can be.
+struct Bracket {
+  std::vector<int64_t> offsets;
+  int64_t height = 0;
+  int64_t lowerBound = 0;
+};
+
+/// Dives first, then a portfolio of exact searches under growing limits.
+class ComponentSolver {
+public:
+  ComponentSolver(const Instance &instance, const SearchRules &rules,
+                  Budget &budget);
+
+  /// Looks for a placement of at most `goal`; ends when it has one, when the
+  /// goal is proved out of reach or when the budget is spent.
+  void reach(Bracket &bracket, int64_t goal);
+
+  /// Closes the bracket from both sides, no further down than `goal`.
+  void minimize(Bracket &bracket, int64_t goal);
+
+private:
+  void dive(Bracket &bracket, int64_t goal);
+  SearchResult searchAll(Bracket &bracket, int64_t capacity, int round);
+  bool bisect(Bracket &bracket, int64_t goal, int round);
+  const Branching &getBranching(size_t index);
+  bool isSearchable() const;
+
+  const Instance &in;
+  const SearchRules rules;
+  Budget &budget;
+  std::vector<int64_t> crowding;
+  /// All heights are multiples of this.
+  int64_t quantum = 1;
+  std::vector<Branching> branchings;
+  std::optional<SectionSearch> search;
+};
+
+} // namespace memplan::solver
+
+#endif // MEMPLAN_LIB_SOLVER_COMPONENTSOLVER_H

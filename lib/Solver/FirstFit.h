@@ -1,0 +1,44 @@
+//===- FirstFit.h - One body after the other --------------------*- C++ -*-===//
+
+#ifndef MEMPLAN_LIB_SOLVER_FIRSTFIT_H
+#define MEMPLAN_LIB_SOLVER_FIRSTFIT_H
+
+#include "Bodies.h"
+#include "Budget.h"
+
+#include <optional>
+
+namespace memplan::solver {
+
+/// What goes first, largest first.
+enum class GreedyOrder { Size, Length, Area, Crowding };
+constexpr GreedyOrder allGreedyOrders[] = {
+    GreedyOrder::Size, GreedyOrder::Length, GreedyOrder::Area,
+    GreedyOrder::Crowding};
+
+/// Each body in turn at the lowest place that is free for all of its parts
+/// (Pisarchyk and Lee 2020 for the order by size). Takes bodies of any shape.
+class FirstFit {
+public:
+  explicit FirstFit(const Bodies &bodies);
+
+  /// False if bodies with given places collide.
+  bool placeFixed();
+
+  /// Places all; gives up where the height would not be below `limit`. The
+  /// first run always ends with a placement.
+  std::optional<std::vector<int64_t>> run(GreedyOrder order, int64_t limit,
+                                          Budget &budget);
+
+private:
+  std::vector<int> makeOrder(GreedyOrder order) const;
+
+  const Bodies &bodies;
+  OccupancyIndex fixedIndex;
+  std::vector<double> crowding;
+  bool hasRun = false;
+};
+
+} // namespace memplan::solver
+
+#endif // MEMPLAN_LIB_SOLVER_FIRSTFIT_H

@@ -1,0 +1,124 @@
+//===- Orders.cpp - In which order to take items --------------------------===//
+
+#include "Orders.h"
+
+#include "RangeMaxTree.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memplan::solver {
+
+std::vector<int64_t> computeCrowding(const Instance &instance) {
+  std::vector<int64_t> live(instance.numSections + 1, 0);
+  for (int i = 0; i < instance.numItems; ++i) {
+    live[instance.first[i]] += instance.size[i];
+    live[instance.last[i]] -= instance.size[i];
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  RangeMaxTree tree(live);
+  std::vector<int64_t> crowding;
+  crowding.reserve(instance.numItems);
+  for (int i = 0; i < instance.numItems; ++i)
+    crowding.push_back(tree.max(instance.first[i], instance.last[i]).value);
+  return crowding;
+}
+
+static std::vector<int> toRanks(const std::vector<int> &order) {
+  std::vector<int> ranks(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    ranks[order[i]] = static_cast<int>(i);
+  return ranks;
+}
+
+/// Keys are doubles since size times length may not fit 64 bits; both factors
+/// are exact up to 2^53, and a rounding beyond that only changes an order.
+static double getKey(const Instance &instance,
+                     const std::vector<int64_t> &crowding, OrderKey key,
+                     int item) {
+  double length = static_cast<double>(instance.length[item]);
+  double size = static_cast<double>(instance.size[item]);
+  switch (key) {
+  case OrderKey::Length:
+    return length;
+  case OrderKey::Area:
+    return length * size;
+  case OrderKey::Size:
+    return size;
+  case OrderKey::Sections:
+    return instance.last[item] - instance.first[item];
+  case OrderKey::Crowding:
+    return static_cast<double>(crowding[item]);
+  }
+  return 0;
+}
+
+std::vector<int> computeRanks(const Instance &instance,
+                              const std::vector<int64_t> &crowding,
+                              const std::vector<OrderKey> &keys) {
+  std::vector<int> order(instance.numItems);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    for (OrderKey key : keys) {
+      double x = getKey(instance, crowding, key, a);
+      double y = getKey(instance, crowding, key, b);
+      if (x != y)
+        return x > y;
+    }
+    return false;
+  });
+  return toRanks(order);
+}
+
+namespace {
+
+/// SplitMix64 (Steele, Lea and Flood 2014); the same on every machine.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next() {
+    uint64_t x = state += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  }
+  /// In [0, bound).
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(next() % static_cast<uint64_t>(bound));
+  }
+
+private:
+  uint64_t state;
+};
+
+/// 256 * log2(value), by integers alone so that every machine agrees.
+int64_t scaledLog2(int64_t value) {
+  auto x = static_cast<uint64_t>(std::max<int64_t>(value, 1));
+  int exponent = 63 - __builtin_clzll(x);
+  uint64_t mantissa = (x << (63 - exponent)) >> 55; // 256 to 511
+  return exponent * 256 + static_cast<int64_t>(mantissa - 256);
+}
+
+} // namespace
+
+std::vector<int> computeRandomRanks(const Instance &instance,
+                                    const std::vector<int64_t> &crowding,
+                                    uint64_t seed) {
+  Random random(seed);
+  int64_t ofLength = random.below(256), ofSize = random.below(256);
+  int64_t ofCrowding = random.below(4096) - 1024;
+  int64_t noise = 1 + random.below(1 + random.below(1 << 18));
+  std::vector<int64_t> keys;
+  keys.reserve(instance.numItems);
+  for (int i = 0; i < instance.numItems; ++i)
+    keys.push_back(ofLength * scaledLog2(instance.length[i]) +
+                   ofSize * scaledLog2(instance.size[i]) +
+                   ofCrowding * scaledLog2(crowding[i]) + random.below(noise));
+  std::vector<int> order(instance.numItems);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return keys[a] > keys[b]; });
+  return toRanks(order);
+}
+
+} // namespace memplan::solver
