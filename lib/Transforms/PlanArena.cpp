@@ -220,8 +220,8 @@ private:
     int64_t unit = std::max<int64_t>(group.alignment, alignment);
     for (solver::Buffer &buffer : group.problem.buffers)
       buffer.alignment = unit;
-    auto solver = noReuse ? solver::createNoReuseSolver()
-                          : solver::createSolver();
+    auto solver =
+        noReuse ? solver::createNoReuseSolver() : solver::createSolver();
     solver::Outcome outcome = solver->solve(group.problem);
     if (!outcome)
       return emitError(function.getLoc())
