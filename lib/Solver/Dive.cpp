@@ -25,6 +25,8 @@ std::vector<int64_t> sumSections(const Instance &instance) {
 /// The suffixes that a repair tries, in decisions taken back, and the largest
 /// sub-problem that it gives to the search.
 constexpr size_t firstSuffix = 16, suffixGrowth = 4, maxSuffixItems = 4096;
+/// A repair may take this many times what the dive took so far.
+constexpr int64_t repairStepsPerStep = 16;
 constexpr double repairWeights[] = {0, 1, -3};
 
 } // namespace
@@ -45,16 +47,19 @@ std::optional<int64_t> Dive::run(int64_t capacity,
   offset.assign(in.numItems, noOffset);
   sequence.clear();
   steps = in.numItems;
+  bool isInReach = true;
   while (static_cast<int>(sequence.size()) < in.numItems) {
     if (steps > maxSteps)
       return std::nullopt;
     int item = select(limit);
     if (blockedSection >= 0) {
-      if (repair(blockedSection, capacity, maxSteps / 4))
+      if (isInReach &&
+          repair(blockedSection, limit,
+                 std::min(maxSteps / 4, repairStepsPerStep * steps)))
         continue;
-      // The capacity is out of reach; go on as low as possible.
-      capacity =
-          head[item] + remaining.max(in.first[item], in.last[item]).value;
+      // Go on as low as possible.
+      isInReach = false;
+      limit = head[item] + remaining.max(in.first[item], in.last[item]).value;
     }
     place(item);
   }

@@ -294,7 +294,6 @@ SearchResult PairSearch::backtrack(int64_t maxSteps) {
     undo(other.mark);
     restrict(other);
     enqueue(pairs[other.pair].a);
-    enqueue(pairs[other.pair].b);
     SearchResult result = propagate(maxSteps);
     if (result != SearchResult::Infeasible)
       return result;
@@ -302,25 +301,38 @@ SearchResult PairSearch::backtrack(int64_t maxSteps) {
   return SearchResult::Infeasible;
 }
 
+/// Begins again from time to time, so as not to be stuck below bad decisions;
+/// what is kept are the counts of failures. Since the number of failures until
+/// then grows without bound the search remains complete.
 SearchResult PairSearch::searchComponent(const std::vector<int> &component,
                                          int64_t maxSteps) {
   decisions.clear();
+  size_t begin = trail.size();
+  int64_t numFailures = 0, maxFailures = 100;
   Decision taken, other;
   while (choose(component, taken, other)) {
     decisions.push_back(other);
     restrict(taken);
     enqueue(pairs[taken.pair].a);
     SearchResult result = propagate(maxSteps);
-    if (result == SearchResult::Infeasible)
+    if (result == SearchResult::Infeasible) {
       result = backtrack(maxSteps);
+      ++numFailures;
+    }
     if (result != SearchResult::Found)
       return result;
+    if (numFailures < maxFailures)
+      continue;
+    undo(begin);
+    decisions.clear();
+    numFailures = 0;
+    maxFailures += maxFailures / 2;
   }
   return SearchResult::Found;
 }
 
 SearchResult PairSearch::run(int64_t capacity, int64_t maxSteps) {
-  // What a body can't reach is left in the queue.
+  // A run that ended in `reset` has left bodies there.
   for (int body : queue)
     isQueued[body] = false;
   queue.clear();

@@ -109,7 +109,7 @@ TEST(PairSearch, InterlocksTwoLs) {
 }
 
 TEST(PairSearch, FillsGap) {
-  // Bytes 0-3 and 7-9 of a group leave 3-7 free: 4 bytes fit, 5 do not and
+  // Bytes [0, 3) and [7, 10) of a group leave 4 free: 4 bytes fit, 5 do not and
   // then lie on top: 10 + 5.
   Problem problem;
   problem.buffers = {inGroup(1, 0, make(0, 1, 3)), inGroup(1, 7, make(0, 1, 3)),
@@ -179,6 +179,23 @@ TEST(PairSearch, EndsAtItsLimit) {
   EXPECT_EQ(search(problem, pairs, bodies, 210), SearchResult::Found);
 }
 
+TEST(PairSearch, StaysExactWhenItBeginsAgain) {
+  // 9 + 10 + ... + 16 = 100. All orders of the eight are tried in vain.
+  Problem problem;
+  for (int64_t size = 9; size <= 16; ++size)
+    problem.buffers.push_back(make(0, 1, size));
+  expectMinimum(problem, 100);
+}
+
+// 17 + 20 + 26 + 37 = 100 below the fixed byte, 13 + 19 + 38 + 30 = 100 above.
+TEST(PairSearch, FindsAfterBeginningAgain) {
+  Problem problem;
+  problem.buffers.push_back(fixedAt(100, make(0, 1, 1)));
+  for (int64_t size : {17, 20, 26, 13, 19, 38, 37, 30})
+    problem.buffers.push_back(make(0, 1, size));
+  expectMinimum(problem, 201);
+}
+
 TEST(PairSearch, SolvesAHundredBodies) {
   // 100 of one byte each: their numbers order them, no search is needed.
   Problem problem;
@@ -208,12 +225,30 @@ Problem makeRandom(std::mt19937 &random) {
     if (pick(4) == 0) // a twin
       problem.buffers.push_back(problem.buffers.back());
   }
+  if (!hasGroups || pick(2) == 0)
+    return problem;
+  // A twin of group 0, or almost one.
+  for (size_t i = 0, end = problem.buffers.size(); i < end; ++i) {
+    Buffer buffer = problem.buffers[i];
+    if (!buffer.group || buffer.group->id != 0)
+      continue;
+    buffer.group->id = 3;
+    if (pick(8) == 0)
+      buffer.size += 1;
+    if (pick(8) == 0) {
+      buffer.group->offset += 1;
+      buffer.size = std::max<int64_t>(buffer.size - 1, 0);
+    }
+    if (pick(8) == 0)
+      buffer.alignment = alignments[pick(7)];
+    problem.buffers.push_back(buffer);
+  }
   return problem;
 }
 
 TEST(PairSearch, FindsTrueMinimum) {
   int compared = 0;
-  for (unsigned seed = 0; seed < 4000; ++seed) {
+  for (unsigned seed = 0; seed < 6000; ++seed) {
     std::mt19937 random(seed);
     Problem problem = makeRandom(random);
     if (!checkProblem(problem).empty())
