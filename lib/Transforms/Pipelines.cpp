@@ -36,6 +36,7 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
 void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
   PlanArenaOptions plan;
   plan.alignment = options.alignment;
+  plan.effort = options.effort;
   plan.noReuse = options.noReuse;
   pm.addPass(createPlanArena(plan));
   pm.addPass(createMaterializeArena());

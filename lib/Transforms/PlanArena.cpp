@@ -110,6 +110,12 @@ public:
           << " is not a power of two";
       return signalPassFailure();
     }
+    if (effort < 0) {
+      emitError(getOperation().getLoc())
+          << "memplan-plan-arena: effort=" << effort.getValue()
+          << " is not a number of steps of at least 0";
+      return signalPassFailure();
+    }
     CallGraph calls(getOperation());
     BufferFlowAnalysis flowAnalysis;
     for (func::FuncOp function : calls.bottomUp())
@@ -220,8 +226,10 @@ private:
     int64_t unit = std::max<int64_t>(group.alignment, alignment);
     for (solver::Buffer &buffer : group.problem.buffers)
       buffer.alignment = unit;
+    solver::SolverOptions options;
+    options.effort = effort;
     auto solver =
-        noReuse ? solver::createNoReuseSolver() : solver::createSolver();
+        noReuse ? solver::createNoReuseSolver() : solver::createSolver(options);
     solver::Outcome outcome = solver->solve(group.problem);
     if (!outcome)
       return emitError(function.getLoc())
@@ -246,6 +254,7 @@ private:
     }
     arenaBytes += solution.height;
     noReuseBytes += total;
+    solverSteps += solution.steps;
     arenas.push_back(ArenaAttr::get(
         &getContext(), solution.height, solution.lowerBound, total,
         solution.status == solver::Status::Optimal, unit, space));

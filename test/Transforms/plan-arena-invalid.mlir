@@ -2,7 +2,10 @@
 // RUN:   --pass-pipeline='builtin.module(memplan-plan-arena)'
 // RUN: not %mlir-opt %S/plan-arena.mlir --load-pass-plugin=%plugin --load-dialect-plugin=%plugin \
 // RUN:   --pass-pipeline='builtin.module(memplan-plan-arena{alignment=24})' 2>&1 | FileCheck %s --check-prefix=ALIGN
+// RUN: not %mlir-opt %S/plan-arena.mlir --load-pass-plugin=%plugin --load-dialect-plugin=%plugin \
+// RUN:   --pass-pipeline='builtin.module(memplan-plan-arena{effort=-1})' 2>&1 | FileCheck %s --check-prefix=EFFORT
 
+// EFFORT: memplan-plan-arena: effort=-1 is not a number of steps of at least 0
 // ALIGN: memplan-plan-arena: alignment=24 is not a power of two
 
 // Two buffers of 2^62 bytes do not fit 63 bits together.

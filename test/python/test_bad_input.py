@@ -289,6 +289,11 @@ def test_unknown_flag(refused, tmp_path):
     refused(om.relu(), "usage", "--emmit", flags=["--emmit=cuda"])
 
 
+@pytest.mark.parametrize("flag", ["--alignment=24", "--alignment=8", "--effort=-1", "--memory-budget=-1"])
+def test_number_out_of_range(refused, flag):
+    refused(om.relu(), "usage", flag.partition("=")[0], "must", flags=[flag])
+
+
 def test_unknown_emission(refused):
     refused(om.relu(), "usage", "fortran", emit="fortran")
 

@@ -119,6 +119,7 @@ static std::string describeSettings(const DriverOptions &options) {
   if (options.noReuse)
     text += "--no-reuse ";
   text += "--alignment " + std::to_string(options.alignment);
+  text += " --effort " + std::to_string(options.effort);
   return text;
 }
 
@@ -132,6 +133,7 @@ runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
   PipelineOptions pipelineOptions;
   pipelineOptions.noReuse = options.noReuse;
   pipelineOptions.alignment = options.alignment;
+  pipelineOptions.effort = options.effort;
   build(pm, pipelineOptions);
   return pm.run(module);
 }

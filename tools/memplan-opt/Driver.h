@@ -29,6 +29,8 @@ struct DriverOptions {
   bool noReuse = false;
   /// In bytes.
   int64_t alignment = 256;
+  /// Bound on the planner's search for each arena, in steps.
+  int64_t effort = PlanArenaOptions().effort;
   /// Largest allowed sum of weights and arena in bytes.
   std::optional<int64_t> memoryBudget;
   bool quiet = false;

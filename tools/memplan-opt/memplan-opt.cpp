@@ -55,6 +55,16 @@ llvm::cl::opt<int64_t> alignment(
                    "(a power of two of at least 16); weights keep 256"),
     llvm::cl::init(256), llvm::cl::cat(category));
 
+llvm::cl::opt<int64_t>
+    effort("effort",
+           llvm::cl::desc("Bound on the planner's search for each arena, in "
+                          "steps of a few nanoseconds at most; 0 is one greedy "
+                          "placement. More may find a smaller plan or prove "
+                          "that there is none. The same steps give the same "
+                          "plan on any machine"),
+           llvm::cl::value_desc("N"), llvm::cl::init(PlanArenaOptions().effort),
+           llvm::cl::cat(category));
+
 llvm::cl::opt<int64_t> memoryBudget(
     "memory-budget",
     llvm::cl::desc("Fail, with what is missing, when weights and arena need "
@@ -130,6 +140,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   options.dims = dims;
   options.noReuse = noReuse;
   options.alignment = alignment;
+  options.effort = effort;
   options.quiet = quiet;
   if (memoryBudget.getNumOccurrences() > 0) {
     if (memoryBudget < 0)
@@ -139,6 +150,8 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   if (alignment < 16 || alignment > (int64_t(1) << 30) ||
       !llvm::isPowerOf2_64(alignment))
     return usageError("--alignment must be a power of two from 16 to 2^30");
+  if (effort < 0)
+    return usageError("--effort must not be negative");
   if (emitKind.getNumOccurrences() == 0)
     return runPassesOnModel(options, registry);
   options.emit = emitKind;

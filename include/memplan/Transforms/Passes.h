@@ -59,6 +59,11 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       *this, "alignment",
       llvm::cl::desc("alignment of buffers in the arena, in bytes"),
       llvm::cl::init(256)};
+  Option<int64_t> effort{
+      *this, "effort",
+      llvm::cl::desc("bound on the planner's search for each arena, in "
+                     "steps"),
+      llvm::cl::init(PlanArenaOptions().effort)};
 };
 
 /// `memplan-bufferize-pipeline`: fused linalg on tensors to memrefs whose

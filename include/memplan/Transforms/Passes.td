@@ -172,6 +172,8 @@ def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
   let options = [
     Option<"alignment", "alignment", "int64_t", "256",
            "Bytes of which each offset is a multiple; a power of two. Raised where an alloc or an element type needs more">,
+    Option<"effort", "effort", "int64_t", "500'000'000",
+           "Bound on the search for each arena, in steps. A step is one buffer or stretch of time looked at, a few nanoseconds at most, so that the default ends within a second or two. The same number of steps gives the same plan on any machine. 0: one greedy placement">,
     Option<"noReuse", "no-reuse", "bool", "false",
            "Give each buffer bytes of its own: the oracle to compare with when a plan is suspected">,
     Option<"emitRemarks", "emit-remarks", "bool", "false",
@@ -181,7 +183,8 @@ def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
     Statistic<"numBuffers", "buffers-planned", "allocs that got a slot">,
     Statistic<"numLeftAlone", "buffers-left-alone", "allocs that stay as they are">,
     Statistic<"arenaBytes", "arena-bytes", "sum of the arenas of all functions">,
-    Statistic<"noReuseBytes", "no-reuse-bytes", "the same without reuse">
+    Statistic<"noReuseBytes", "no-reuse-bytes", "the same without reuse">,
+    Statistic<"solverSteps", "solver-steps", "steps that the solver took, see effort">
   ];
   let dependentDialects = ["::memplan::MemPlanDialect"];
 }
