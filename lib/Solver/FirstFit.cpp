@@ -10,8 +10,8 @@
 
 namespace memplan::solver {
 
-FirstFit::FirstFit(const Bodies &bodies)
-    : bodies(bodies), fixedIndex(bodies.numSections) {
+/// For each body, the most bytes alive at a time of its life.
+std::vector<double> FirstFit::computeCrowding() const {
   std::vector<int64_t> live(bodies.numSections + 1, 0);
   for (const OccupancyIndex::Part &part : bodies.parts) {
     live[part.first] += part.high - part.low;
@@ -19,6 +19,8 @@ FirstFit::FirstFit(const Bodies &bodies)
   }
   std::partial_sum(live.begin(), live.end(), live.begin());
   RangeMaxTree tree(live);
+  std::vector<double> crowding;
+  crowding.reserve(bodies.size());
   for (const Body &body : bodies.list) {
     int64_t most = 0;
     for (int p = body.firstPart; p < body.lastPart; ++p)
@@ -26,25 +28,34 @@ FirstFit::FirstFit(const Bodies &bodies)
           most, tree.max(bodies.parts[p].first, bodies.parts[p].last).value);
     crowding.push_back(static_cast<double>(most));
   }
+  return crowding;
 }
 
-bool FirstFit::placeFixed() {
-  int64_t steps = 0;
+bool FirstFit::placeFixed(OccupancyIndex &index, int64_t &steps) const {
   for (const Body &body : bodies.list) {
     if (body.fixedPlace == noOffset || body.numParts() == 0)
       continue;
     const OccupancyIndex::Part *parts = &bodies.parts[body.firstPart];
-    if (fixedIndex.findPlace(parts, parts + body.numParts(), body.fixedPlace,
-                             body.modulus, body.fixedPlace,
-                             steps) != body.fixedPlace)
+    if (index.findPlace(parts, parts + body.numParts(), body.fixedPlace,
+                        body.modulus, body.fixedPlace,
+                        steps) != body.fixedPlace)
       return false;
     for (int p = body.firstPart; p < body.lastPart; ++p)
-      fixedIndex.insert(bodies.parts[p], body.fixedPlace, steps);
+      index.insert(bodies.parts[p], body.fixedPlace, steps);
   }
   return true;
 }
 
+bool FirstFit::doFixedCollide() const {
+  OccupancyIndex index(bodies.numSections);
+  int64_t steps = 0;
+  return !placeFixed(index, steps);
+}
+
 std::vector<int> FirstFit::makeOrder(GreedyOrder order) const {
+  std::vector<double> crowding;
+  if (order == GreedyOrder::Crowding)
+    crowding = computeCrowding();
   auto keyOf = [&](int b) -> std::pair<double, double> {
     const Body &body = bodies.list[b];
     double length =
@@ -73,38 +84,99 @@ std::vector<int> FirstFit::makeOrder(GreedyOrder order) const {
   return result;
 }
 
+namespace {
+
+/// Where bodies of about one size and start were put last. What is below has
+/// just been looked through in vain for a like one, so a search that begins
+/// there loses little and is much shorter.
+class Hints {
+public:
+  explicit Hints(int numSections)
+      : sectionsPerBucket(numSections / numBuckets + 1),
+        places(numBuckets * numClasses, 0) {}
+
+  int64_t get(int section, int64_t size) const {
+    return places[indexOf(section, size)];
+  }
+  void set(int section, int64_t size, int64_t place) {
+    places[indexOf(section, size)] = place;
+  }
+
+private:
+  static constexpr int numBuckets = 4096, numClasses = 4 * 64;
+
+  /// Four classes from each power of two to the next.
+  size_t indexOf(int section, int64_t size) const {
+    int exponent = 63 - __builtin_clzll(static_cast<uint64_t>(size) | 1);
+    int quarter = exponent < 2 ? 0 : (size >> (exponent - 2)) & 3;
+    return size_t(section / sectionsPerBucket) * numClasses + 4 * exponent +
+           quarter;
+  }
+
+  int sectionsPerBucket;
+  std::vector<int64_t> places;
+};
+
+} // namespace
+
+/// From the hint, unless that leads above the goal.
+int64_t FirstFit::findPlace(OccupancyIndex &index, const Body &body,
+                            int64_t hint, int64_t goal, int64_t &steps) const {
+  const OccupancyIndex::Part *parts = &bodies.parts[body.firstPart];
+  const OccupancyIndex::Part *end = parts + body.numParts();
+  constexpr int64_t noLimit = std::numeric_limits<int64_t>::max();
+  if (hint > body.residue) {
+    int64_t from = body.residue + alignUp(hint - body.residue, body.modulus);
+    int64_t highest = goal - body.extent;
+    int64_t place =
+        index.findPlace(parts, end, from, body.modulus, highest, steps);
+    if (place <= highest)
+      return place;
+  }
+  return index.findPlace(parts, end, body.residue, body.modulus, noLimit,
+                         steps);
+}
+
 std::optional<std::vector<int64_t>>
-FirstFit::run(GreedyOrder order, int64_t limit, Budget &budget) {
+FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
+  constexpr int minHintedBodies = 1 << 16;
   constexpr int stepsBetweenLooks = 1024;
-  OccupancyIndex index = fixedIndex;
+  // Each look at the index is likely a miss in the cache.
+  constexpr int64_t cost = 8;
+  OccupancyIndex index(bodies.numSections);
+  std::optional<Hints> hints;
+  if (bodies.size() >= minHintedBodies)
+    hints.emplace(bodies.numSections);
   std::vector<int64_t> places(bodies.size());
   bool mayStop = hasRun;
   hasRun = true;
   int64_t steps = 0, numPlaced = 0;
+  placeFixed(index, steps);
   for (int b : makeOrder(order)) {
     const Body &body = bodies.list[b];
     if (body.fixedPlace != noOffset || body.numParts() == 0) {
       places[b] = body.fixedPlace != noOffset ? body.fixedPlace : body.residue;
       continue;
     }
-    const OccupancyIndex::Part *parts = &bodies.parts[body.firstPart];
-    places[b] = index.findPlace(parts, parts + body.numParts(), body.residue,
-                                body.modulus,
-                                std::numeric_limits<int64_t>::max(), steps);
+    int section = bodies.parts[body.firstPart].first;
+    int64_t hint = hints ? hints->get(section, body.extent) : 0;
+    places[b] = findPlace(index, body, hint, goal, steps);
+    if (hints)
+      hints->set(section, body.extent, places[b]);
     if (mayStop && places[b] + body.extent >= limit) {
-      budget.charge(steps);
+      budget.charge(cost * steps);
       return std::nullopt;
     }
     for (int p = body.firstPart; p < body.lastPart; ++p)
       index.insert(bodies.parts[p], places[b], steps);
     if (++numPlaced % stepsBetweenLooks == 0) {
-      budget.charge(steps);
+      budget.charge(cost * steps);
       steps = 0;
       if (mayStop && budget.isSpent())
         return std::nullopt;
     }
   }
-  budget.charge(steps);
+  budget.charge(cost * steps);
   return places;
 }
 

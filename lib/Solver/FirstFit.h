@@ -20,22 +20,25 @@ constexpr GreedyOrder allGreedyOrders[] = {
 /// (Pisarchyk and Lee 2020 for the order by size). Takes bodies of any shape.
 class FirstFit {
 public:
-  explicit FirstFit(const Bodies &bodies);
+  explicit FirstFit(const Bodies &bodies) : bodies(bodies) {}
 
-  /// False if bodies with given places collide.
-  bool placeFixed();
+  /// Whether bodies with given places share bytes.
+  bool doFixedCollide() const;
 
   /// Places all; gives up where the height would not be below `limit`. The
-  /// first run always ends with a placement.
-  std::optional<std::vector<int64_t>> run(GreedyOrder order, int64_t limit,
-                                          Budget &budget);
+  /// first run always ends with a placement. With very many bodies, a place
+  /// below the goal that is not the lowest will do.
+  std::optional<std::vector<int64_t>> run(GreedyOrder order, int64_t goal,
+                                          int64_t limit, Budget &budget);
 
 private:
   std::vector<int> makeOrder(GreedyOrder order) const;
+  std::vector<double> computeCrowding() const;
+  int64_t findPlace(OccupancyIndex &index, const Body &body, int64_t hint,
+                    int64_t goal, int64_t &steps) const;
+  bool placeFixed(OccupancyIndex &index, int64_t &steps) const;
 
   const Bodies &bodies;
-  OccupancyIndex fixedIndex;
-  std::vector<double> crowding;
   bool hasRun = false;
 };
 

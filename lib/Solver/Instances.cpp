@@ -2,6 +2,8 @@
 
 #include "memplan/Solver/Instances.h"
 
+#include "memplan/Support/SplitMix64.h"
+
 #include <algorithm>
 
 namespace memplan::solver {

@@ -12,8 +12,7 @@ OccupancyIndex::OccupancyIndex(int numSections) {
   numLeaves = 1;
   while (numLeaves < numSections)
     numLeaves *= 2;
-  throughout.resize(2 * numLeaves);
-  somewhere.resize(2 * numLeaves);
+  nodes.resize(2 * numLeaves);
 }
 
 void OccupancyIndex::add(Union &ranges, Bytes bytes, int64_t &steps) {
@@ -36,64 +35,59 @@ void OccupancyIndex::add(Union &ranges, Bytes bytes, int64_t &steps) {
   ranges.erase(begin + 1, end);
 }
 
+/// The largest subtrees that lie within a range of leaves.
+template <typename Callback>
+static void forCanonicalNodes(int left, int right, Callback callback) {
+  while (left <= right) {
+    if (left & 1)
+      callback(left++);
+    if (!(right & 1))
+      callback(right--);
+    left /= 2;
+    right /= 2;
+  }
+}
+
 void OccupancyIndex::insert(const Part &part, int64_t place, int64_t &steps) {
   Bytes bytes{place + part.low, place + part.high};
   int left = part.first + numLeaves, right = part.last - 1 + numLeaves;
-  // The nodes that make up the range get it in full, all above them in part.
-  int low = left, high = right;
-  auto coverNode = [&](int node) { add(throughout[node], bytes, steps); };
-  while (low <= high) {
-    if (low & 1)
-      coverNode(low++);
-    if (!(high & 1))
-      coverNode(high--);
-    low /= 2;
-    high /= 2;
+  forCanonicalNodes(left, right, [&](int node) {
+    add(nodes[node].throughout, bytes, steps);
+  });
+  for (; left >= 1; left /= 2, right /= 2) {
+    add(nodes[left].somewhere, bytes, steps);
+    if (right != left)
+      add(nodes[right].somewhere, bytes, steps);
   }
-  // Every node that has a section of the part on its paths to the root.
-  for (int l = left, r = right; l >= 1; l /= 2, r /= 2) {
-    add(somewhere[l], bytes, steps);
-    if (r != l)
-      add(somewhere[r], bytes, steps);
-  }
-  // Nodes that lie wholly inside the range but on neither path hold nothing of
-  // it in `somewhere`; `collect` finds it in `throughout` at or above them, and
-  // canonical nodes of a query are searched in both.
 }
 
-/// A query's canonical nodes show what lies inside them, their ancestors what
-/// goes through them.
+/// What a query has to look at. In its canonical nodes, what is taken within
+/// them: by parts whose first or last section is there, and by those that cover
+/// the node or a node below it, which then have an end in it or cover the
+/// canonical node or one above. Above them, what goes through.
 void OccupancyIndex::collect(const Part &part) {
   auto push = [&](const Union &ranges) {
     if (!ranges.empty())
       cursors.push_back({&ranges, 0, part.low, part.high});
   };
-  ancestors.clear();
-  int low = part.first + numLeaves, high = part.last - 1 + numLeaves;
-  auto visit = [&](int node) {
-    push(somewhere[node]);
-    push(throughout[node]);
-    if (node > 1)
-      ancestors.push_back(node / 2);
-  };
-  while (low <= high) {
-    if (low & 1)
-      visit(low++);
-    if (!(high & 1))
-      visit(high--);
-    low /= 2;
-    high /= 2;
+  int left = part.first + numLeaves, right = part.last - 1 + numLeaves;
+  forCanonicalNodes(left, right, [&](int node) {
+    push(nodes[node].somewhere);
+    push(nodes[node].throughout);
+  });
+  // The nodes above are those on the two paths to the root that reach beyond
+  // the query.
+  for (int low = left, high = right, width = 1; low >= 1;
+       low /= 2, high /= 2, width *= 2) {
+    auto reachesBeyond = [&](int node) {
+      int first = node * width - numLeaves;
+      return first < part.first || first + width > part.last;
+    };
+    if (reachesBeyond(low))
+      push(nodes[low].throughout);
+    if (high != low && reachesBeyond(high))
+      push(nodes[high].throughout);
   }
-  // The canonical nodes' ancestors, each once: they come in order of depth from
-  // below on both flanks, so duplicates are adjacent after sorting by number.
-  for (size_t i = 0; i < ancestors.size(); ++i)
-    if (ancestors[i] > 1)
-      ancestors.push_back(ancestors[i] / 2);
-  std::sort(ancestors.begin(), ancestors.end());
-  ancestors.erase(std::unique(ancestors.begin(), ancestors.end()),
-                  ancestors.end());
-  for (int node : ancestors)
-    push(throughout[node]);
 }
 
 int64_t OccupancyIndex::findPlace(const Part *begin, const Part *end,

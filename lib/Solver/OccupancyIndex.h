@@ -47,15 +47,19 @@ private:
   static void add(Union &ranges, Bytes bytes, int64_t &steps);
   void collect(const Part &part);
 
+  struct Node {
+    /// What is taken somewhere in the node's sections, by parts that end or
+    /// begin within them or at their edge.
+    Union somewhere;
+    /// What is taken throughout the node's sections but not its sibling's, by
+    /// parts that go on beyond them.
+    Union throughout;
+  };
+
   /// Leaves are the nodes from `numLeaves` on; node n has children 2n, 2n + 1.
   int numLeaves;
-  /// What is taken throughout a node's sections, by parts that end or begin
-  /// outside of its sibling.
-  std::vector<Union> throughout;
-  /// What is taken somewhere in a node's sections, by parts within them.
-  std::vector<Union> somewhere;
+  std::vector<Node> nodes;
   std::vector<Cursor> cursors;
-  std::vector<int> ancestors;
 };
 
 } // namespace memplan::solver

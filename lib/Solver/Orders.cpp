@@ -3,6 +3,7 @@
 #include "Orders.h"
 
 #include "RangeMaxTree.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include <algorithm>
 #include <numeric>
@@ -72,25 +73,6 @@ std::vector<int> computeRanks(const Instance &instance,
 
 namespace {
 
-/// SplitMix64 (Steele, Lea and Flood 2014); the same on every machine.
-class Random {
-public:
-  explicit Random(uint64_t seed) : state(seed) {}
-  uint64_t next() {
-    uint64_t x = state += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-  }
-  /// In [0, bound).
-  int64_t below(int64_t bound) {
-    return static_cast<int64_t>(next() % static_cast<uint64_t>(bound));
-  }
-
-private:
-  uint64_t state;
-};
-
 /// 256 * log2(value), by integers alone so that every machine agrees.
 int64_t scaledLog2(int64_t value) {
   auto x = static_cast<uint64_t>(std::max<int64_t>(value, 1));
@@ -104,7 +86,7 @@ int64_t scaledLog2(int64_t value) {
 std::vector<int> computeRandomRanks(const Instance &instance,
                                     const std::vector<int64_t> &crowding,
                                     uint64_t seed) {
-  Random random(seed);
+  SplitMix64 random(seed);
   int64_t ofLength = random.below(256), ofSize = random.below(256);
   int64_t ofCrowding = random.below(4096) - 1024;
   int64_t noise = 1 + random.below(1 + random.below(1 << 18));

@@ -2,6 +2,8 @@
 
 #include "SectionSearch.h"
 
+#include "memplan/Support/SplitMix64.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -15,14 +17,6 @@ namespace {
 constexpr int64_t noLimit = std::numeric_limits<int64_t>::max();
 constexpr int nothing = std::numeric_limits<int>::max();
 constexpr size_t numRemembered = size_t{1} << 16;
-
-/// SplitMix64 (Steele, Lea and Flood 2014): a hash of one word.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 } // namespace
 
@@ -41,8 +35,9 @@ SectionSearch::SectionSearch(const Instance &instance, const SearchRules &rules)
       connect(i, j);
       connect(j, i);
     }
+  SplitMix64 numbers(0);
   for (int i = 0; i < in.numItems; ++i)
-    itemKeys.push_back({mix(2 * i + 1), mix(2 * i + 2)});
+    itemKeys.push_back({numbers.next(), numbers.next()});
   buildMembers();
   failedStates.resize(numRemembered);
 }
@@ -488,8 +483,8 @@ SectionSearch::Key SectionSearch::computeKey(Range component) const {
   for (int k = component.begin; k < component.end; ++k) {
     int item = stack[k];
     uint64_t state = 2 * static_cast<uint64_t>(head[item]) + delayed[item];
-    key.low += mix(itemKeys[item].low ^ state);
-    key.high += mix(itemKeys[item].high + state);
+    key.low += SplitMix64::mix(itemKeys[item].low ^ state);
+    key.high += SplitMix64::mix(itemKeys[item].high + state);
   }
   return key;
 }

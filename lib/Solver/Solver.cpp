@@ -103,10 +103,10 @@ void Run::take(std::vector<int64_t> newPlaces) {
 /// False if fixed bodies collide.
 bool Run::placeGreedily() {
   FirstFit firstFit(bodies);
-  if (!firstFit.placeFixed())
+  if (firstFit.doFixedCollide())
     return false;
   for (GreedyOrder order : allGreedyOrders) {
-    auto found = firstFit.run(order, height, budget);
+    auto found = firstFit.run(order, goal, height, budget);
     if (found)
       take(std::move(*found));
     if (isDone())

@@ -13,38 +13,6 @@
 
 namespace memplan::solver {
 
-/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators" (OOPSLA 2014).
-class SplitMix64 {
-public:
-  explicit SplitMix64(uint64_t seed) : state(seed) {}
-
-  uint64_t next() {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
-  /// One of 0 ... count - 1; count must be positive.
-  int64_t below(int64_t count) {
-    return static_cast<int64_t>((static_cast<unsigned __int128>(next()) *
-                                 static_cast<uint64_t>(count)) >>
-                                64);
-  }
-
-  /// One of first ... last.
-  int64_t between(int64_t first, int64_t last) {
-    return first + below(last - first + 1);
-  }
-
-  /// True `percent` times in a hundred.
-  bool chance(int64_t percent) { return below(100) < percent; }
-
-private:
-  uint64_t state;
-};
-
 /// A rectangle of all bytes over all time that is cut into buffers: the optimum
 /// is its height, since every byte is in use at every time.
 struct PerfectPackingOptions {

@@ -47,10 +47,11 @@ enum class Mutation {
   BrokenAlias,
   Missing,
   WrongHeight,
+  WrongBound,
 };
-constexpr std::array<const char *, 7> kMutationNames = {
-    "overlap",      "misaligned",     "outside",     "short life",
-    "broken alias", "missing buffer", "wrong height"};
+constexpr std::array<const char *, 8> kMutationNames = {
+    "overlap",      "misaligned",     "outside",      "short life",
+    "broken alias", "missing buffer", "wrong height", "wrong bound"};
 
 class PlanMutation : public ::testing::Test {
 protected:
@@ -112,10 +113,10 @@ protected:
     return arenas ? cast<ArenaAttr>(arenas[0]) : nullptr;
   }
 
-  void setArena(ModuleOp module, int64_t bytes, int64_t bound, int64_t sum,
-                bool optimal) {
+  void setArena(ModuleOp module, int64_t bytes, int64_t bound, BoundProof proof,
+                int64_t sum, bool optimal) {
     ArenaAttr old = getArena(module);
-    auto arena = ArenaAttr::get(&context, bytes, bound, sum, optimal,
+    auto arena = ArenaAttr::get(&context, bytes, bound, proof, sum, optimal,
                                 old.getAlignment(), old.getMemorySpace());
     getFunction(module)->setAttr(kArenasAttr,
                                  ArrayAttr::get(&context, {arena}));
@@ -124,6 +125,19 @@ protected:
   void setSlot(memref::AllocOp alloc, int64_t offset, int64_t lower,
                int64_t upper) {
     alloc->setAttr(kSlotAttr, SlotAttr::get(&context, offset, lower, upper));
+  }
+
+  static solver::Problem getProblem(ModuleOp module) {
+    solver::Problem problem;
+    for (memref::AllocOp alloc : getPlanned(module)) {
+      auto slot = alloc->getAttrOfType<SlotAttr>(kSlotAttr);
+      solver::Buffer &buffer = problem.buffers.emplace_back();
+      buffer.lower = slot.getLower();
+      buffer.upper = slot.getUpper();
+      buffer.size = sizeOf(alloc);
+      buffer.alignment = 16;
+    }
+    return problem;
   }
 
   /// Makes the arena's numbers follow from the slots, so that they are no
@@ -135,7 +149,9 @@ protected:
       height = std::max(height, slot.getOffset() + sizeOf(alloc));
       sum += sizeOf(alloc);
     }
-    setArena(module, height, 0, sum, false);
+    int64_t bound = solver::computeLowerBound(getProblem(module));
+    setArena(module, height, bound, BoundProof::LiveBytes, sum,
+             height == bound);
   }
 
   /// Mutates; true if a rule on the numbers alone makes the plan invalid, none
@@ -172,23 +188,57 @@ protected:
       int64_t change = 16 * (1 + pick(3));
       int64_t bytes = pick(2) ? arena.getBytes() + change
                               : std::max<int64_t>(arena.getBytes() - change, 0);
-      setArena(module, bytes, std::min(arena.getLowerBound(), bytes),
-               arena.getNoReuse(), false);
+      setArena(module, bytes, arena.getLowerBound(), arena.getLowerBoundProof(),
+               arena.getNoReuse(), bytes == arena.getLowerBound());
       return true;
     }
+    case Mutation::WrongBound:
+      return falsifyBound(module, arena);
     }
     return std::nullopt;
+  }
+
+  /// Breaks one rule on the bound, of the kinds that the slots can belie, and
+  /// keeps the others.
+  std::optional<bool> falsifyBound(ModuleOp module, ArenaAttr arena) {
+    int64_t bytes = arena.getBytes(), bound = arena.getLowerBound();
+    int64_t liveBytes = solver::computeLowerBound(getProblem(module));
+    BoundProof proof = arena.getLowerBoundProof();
+    bool flipsOptimal = false;
+    switch (pick(4)) {
+    case 0: // Less, or more up to the plan's own bytes, than what lives.
+      proof = BoundProof::LiveBytes;
+      bound = pick(static_cast<unsigned>(bytes) + 1);
+      if (bound == liveBytes)
+        return std::nullopt;
+      break;
+    case 1:
+      if (liveBytes == 0)
+        return std::nullopt;
+      proof = BoundProof::Search;
+      bound = pick(static_cast<unsigned>(liveBytes));
+      break;
+    case 2:
+      proof = pick(2) ? BoundProof::Search : BoundProof::LiveBytes;
+      bound = bytes + 1 + pick(64);
+      break;
+    case 3:
+      flipsOptimal = true;
+      break;
+    }
+    setArena(module, bytes, bound, proof, arena.getNoReuse(),
+             (bytes == bound) != flipsOptimal);
+    return true;
   }
 
   /// Shortens some lifetimes and solves again, as a planner would that got them
   /// wrong: the plan agrees with its claims.
   std::optional<bool> shortenLife(ModuleOp module,
                                   ArrayRef<memref::AllocOp> allocs) {
-    solver::Problem problem;
+    solver::Problem problem = getProblem(module);
     unsigned victim = pick(allocs.size());
-    for (auto [index, alloc] : llvm::enumerate(allocs)) {
-      auto slot = cast<SlotAttr>(alloc->getAttr(kSlotAttr));
-      int64_t lower = slot.getLower(), upper = slot.getUpper();
+    for (auto [index, buffer] : llvm::enumerate(problem.buffers)) {
+      int64_t &lower = buffer.lower, &upper = buffer.upper;
       if (index == victim || pick(4) == 0) {
         int64_t cut = upper > lower ? 1 + pick(upper - lower) : 0;
         if (pick(3))
@@ -196,12 +246,6 @@ protected:
         else
           lower += cut;
       }
-      solver::Buffer buffer;
-      buffer.lower = lower;
-      buffer.upper = upper;
-      buffer.size = sizeOf(alloc);
-      buffer.alignment = 16;
-      problem.buffers.push_back(buffer);
     }
     auto outcome = solver::createSolver()->solve(problem);
     for (auto [alloc, buffer, offset] :
@@ -256,7 +300,7 @@ TEST_F(PlanMutation, VerifierRefusesEveryInvalidMutant) {
   }
   ASSERT_GE(modules.size(), 40u);
 
-  std::array<int, 7> numInvalid = {};
+  std::array<int, kMutationNames.size()> numInvalid = {};
   int numMutants = 0, numMissed = 0, numRefusedValid = 0;
   while (numMutants < kNumMutants) {
     ModuleOp original = *modules[pick(modules.size())];

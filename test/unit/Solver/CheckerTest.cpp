@@ -3,6 +3,7 @@
 #include "memplan/Solver/Checker.h"
 #include "Make.h"
 #include "memplan/Solver/Instances.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include "gtest/gtest.h"
 
@@ -217,7 +218,7 @@ TEST(Checker, RandomNumbersNeverTrap) {
   constexpr int64_t odd[] = {
       INT64_MIN,        INT64_MIN + 1, -1,       0, 1, 2, 7,
       int64_t(1) << 62, INT64_MAX - 1, INT64_MAX};
-  SplitMix64 random(1);
+  memplan::SplitMix64 random(1);
   auto draw = [&] { return odd[random.below(std::size(odd))]; };
   for (int round = 0; round < 20000; ++round) {
     Problem problem;
@@ -260,7 +261,7 @@ TEST(Checker, RandomPlacementsAgainstAllPairs) {
   int numOverlaps = 0;
   constexpr int numRounds = 20000;
   for (uint64_t seed = 0; seed < numRounds; ++seed) {
-    SplitMix64 random(seed);
+    memplan::SplitMix64 random(seed);
     Problem problem;
     Solution solution;
     // The origins of three groups.

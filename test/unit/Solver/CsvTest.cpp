@@ -3,6 +3,7 @@
 #include "memplan/Solver/Csv.h"
 #include "memplan/Solver/Checker.h"
 #include "memplan/Solver/Instances.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include "gtest/gtest.h"
 
@@ -294,7 +295,7 @@ TEST(Csv, FaultsOfTheProblem) {
 
 TEST(Csv, RandomGarbageNeverTraps) {
   const std::string alphabet = "0123456789,,,,--::@ \n\r\tabx\"\xff";
-  SplitMix64 random(3);
+  memplan::SplitMix64 random(3);
   for (int round = 0; round < 20000; ++round) {
     std::string text = "id,lower,upper,size,gaps,offset\n";
     if (random.chance(10))

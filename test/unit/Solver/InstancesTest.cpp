@@ -2,6 +2,7 @@
 
 #include "memplan/Solver/Instances.h"
 #include "memplan/Solver/Checker.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include "gtest/gtest.h"
 
@@ -11,14 +12,14 @@ namespace {
 
 TEST(SplitMix64, IsTheKnownSequence) {
   // The first values of the published reference for seed 1234567.
-  SplitMix64 random(1234567);
+  memplan::SplitMix64 random(1234567);
   EXPECT_EQ(random.next(), 6457827717110365317u);
   EXPECT_EQ(random.next(), 3203168211198807973u);
   EXPECT_EQ(random.next(), 9817491932198370423u);
 }
 
 TEST(SplitMix64, BelowCoversItsRange) {
-  SplitMix64 random(5);
+  memplan::SplitMix64 random(5);
   int64_t counts[6] = {};
   for (int i = 0; i < 6000; ++i)
     ++counts[random.between(10, 15) - 10];

@@ -4,6 +4,7 @@
 #include "Make.h"
 #include "memplan/Solver/Instances.h"
 #include "memplan/Solver/LiveProfile.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include "gtest/gtest.h"
 
@@ -282,7 +283,7 @@ int64_t boundByHand(const Problem &problem) {
 
 TEST(LowerBound, RandomGroupsAgainstBytes) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
-    SplitMix64 random(seed);
+    memplan::SplitMix64 random(seed);
     Problem problem;
     for (int64_t i = 0, e = random.between(8, 40); i < e; ++i) {
       int64_t lower = random.below(20);

@@ -9,6 +9,7 @@
 #include "memplan/Solver/Checker.h"
 #include "memplan/Solver/Instances.h"
 #include "memplan/Solver/Solver.h"
+#include "memplan/Support/SplitMix64.h"
 
 #include "gtest/gtest.h"
 
@@ -183,7 +184,7 @@ TEST(SolverProperty, AllGroups) {
 //===----------------------------------------------------------------------===//
 
 Problem makeRandom(uint64_t seed) {
-  SplitMix64 random(seed);
+  memplan::SplitMix64 random(seed);
   Problem problem;
   // Some problems have everything, some one thing alone.
   int64_t alignedPercent = random.chance(50) ? 50 : 0;
