@@ -347,16 +347,36 @@ private:
                       << ", but its buffers sum up to " << *total
                       << ": one is missing or has another size";
     int64_t bound = computeBound(members, arena.getAlignment());
-    if (arena.getLowerBound() > bound)
-      error(function) << "arena says lower_bound = " << arena.getLowerBound()
-                      << ", but the lifetimes prove only " << bound;
     if (arena.getBytes() < bound)
       error(function) << "arena has " << arena.getBytes()
                       << " bytes, but the lifetimes need " << bound;
-    if (arena.getOptimal() && arena.getBytes() != bound)
-      error(function) << "arena of " << arena.getBytes()
-                      << " bytes is called optimal, but the bound is " << bound;
+    else
+      checkBound(arena, bound);
     checkClaimedOverlaps(members);
+  }
+
+  /// A bound by live bytes is derived anew. One by search has to be believed,
+  /// but lies between that and the plan itself, which is a placement.
+  void checkBound(ArenaAttr arena, int64_t liveBytes) {
+    int64_t bytes = arena.getBytes(), bound = arena.getLowerBound();
+    bool isSearched = arena.getLowerBoundProof() == BoundProof::Search;
+    if (bound > bytes)
+      error(function) << "arena says lower_bound = " << bound
+                      << ", but its plan takes only " << bytes << " bytes";
+    else if (isSearched && bound < liveBytes)
+      error(function) << "arena says lower_bound = " << bound
+                      << " by search, but the lifetimes alone prove "
+                      << liveBytes;
+    else if (!isSearched && bound != liveBytes)
+      error(function) << "arena says lower_bound = " << bound
+                      << ", but the lifetimes prove " << liveBytes;
+    else if (arena.getOptimal() && bytes != bound)
+      error(function) << "arena of " << bytes
+                      << " bytes is called optimal, but the bound is " << bound;
+    else if (!arena.getOptimal() && bytes == bound)
+      error(function) << "arena of " << bytes
+                      << " bytes is called not optimal, but is as small as its "
+                         "bound";
   }
 
   /// Sweep by start; those that have ended are dropped as it goes.

@@ -52,7 +52,7 @@ LogicalResult SlotAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult ArenaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                int64_t bytes, int64_t lowerBound,
+                                int64_t bytes, int64_t lowerBound, BoundProof,
                                 int64_t noReuse, bool, int64_t alignment,
                                 Attribute) {
   if (bytes < 0 || lowerBound < 0 || noReuse < 0)

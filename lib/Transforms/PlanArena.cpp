@@ -255,8 +255,12 @@ private:
     arenaBytes += solution.height;
     noReuseBytes += total;
     solverSteps += solution.steps;
+    BoundProof proof =
+        solution.lowerBound > solver::computeLowerBound(group.problem)
+            ? BoundProof::Search
+            : BoundProof::LiveBytes;
     arenas.push_back(ArenaAttr::get(
-        &getContext(), solution.height, solution.lowerBound, total,
+        &getContext(), solution.height, solution.lowerBound, proof, total,
         solution.status == solver::Status::Optimal, unit, space));
     return success();
   }

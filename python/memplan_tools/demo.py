@@ -22,7 +22,8 @@ def size(count: int) -> str:
 
 def report(about: dict, folder: Path) -> str:
     share = about["no_reuse_bytes"] / max(1, about["arena_bytes"])
-    proof = "proved optimal: the arena is its own lower bound" if about["optimal"] else "not proved optimal"
+    how = " by search" if about["lower_bound_proof"] == "search" else ""
+    proof = f"proved optimal{how}: the arena is its own lower bound" if about["optimal"] else "not proved optimal"
     dims = " ".join(f"{k}={v}" for k, v in about["dims"].items())
     shown = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
     return f"""{about['name']}{f' with {dims}' if dims else ''}

@@ -243,6 +243,12 @@ func.func @slot() {
 
 // -----
 
+// expected-error @below {{expected one of [live_bytes, search] for what proves a lower bound, got: hope}}
+// expected-error @below {{failed to parse}}
+func.func private @proof() attributes {memplan.arenas = [#memplan.arena<bytes = 0, lower_bound = 0, lower_bound_proof = hope, no_reuse = 0, optimal = true, alignment = 8>]}
+
+// -----
+
 // expected-error @below {{arena alignment 3 is not a power of two}}
 func.func @arena() attributes {memplan.arenas = [#memplan.arena<bytes = 0, lower_bound = 0, no_reuse = 0, optimal = true, alignment = 3>]} {
   return

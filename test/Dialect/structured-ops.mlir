@@ -98,5 +98,13 @@ func.func @plan() attributes {memplan.arenas = [#memplan.arena<bytes = 256, lowe
   return
 }
 
+// The default proof is not printed.
+// CHECK-LABEL: @proofs
+// CHECK-SAME: #memplan.arena<bytes = 96, lower_bound = 64, no_reuse = 128, optimal = false, alignment = 64>,
+// CHECK-SAME: #memplan.arena<bytes = 96, lower_bound = 96, lower_bound_proof = search, no_reuse = 128, optimal = true, alignment = 64, memory_space = 1 : i64>
+func.func private @proofs() attributes {memplan.arenas = [
+  #memplan.arena<bytes = 96, lower_bound = 64, lower_bound_proof = live_bytes, no_reuse = 128, optimal = false, alignment = 64>,
+  #memplan.arena<bytes = 96, lower_bound = 96, lower_bound_proof = search, no_reuse = 128, optimal = true, alignment = 64, memory_space = 1>]}
+
 // CHECK: memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 12, bytes = 16>}
 memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 12, bytes = 16>}

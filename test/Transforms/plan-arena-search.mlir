@@ -1,7 +1,8 @@
-// RUN: memplan-opt %s --memplan-plan-arena | FileCheck %s
+// RUN: memplan-opt %s --pass-pipeline='builtin.module(memplan-plan-arena,memplan-verify-arena)' | FileCheck %s
 // RUN: memplan-opt %s --pass-pipeline='builtin.module(memplan-plan-arena{effort=0},memplan-verify-arena)' \
 // RUN:   | FileCheck %s --check-prefix=GREEDY
 // RUN: memplan-opt %s --emit=plan --effort=0 -q | FileCheck %s --check-prefix=NOSEARCH
+// RUN: memplan-opt %s --emit=plan -o - 2>&1 | FileCheck %s --check-prefixes=SEARCH,SUMMARY
 // RUN: memplan-opt %s --emit=cuda --effort=7 -q -o - | FileCheck %s --check-prefix=STAMP
 
 // STAMP: Settings: {{.*}}--effort 7
@@ -26,10 +27,16 @@
 // With 6: a [3, 5), b [0, 3), c 5, d 3, e [1, 3), f 0, g [2, 5), h [0, 2).
 // Sum: 2 + 3 + 1 + 1 + 2 + 1 + 3 + 2 = 15 units, 3840 bytes. Without a search
 // the bound is 5 units, 1280 bytes, and no placement is known to be optimal.
-// CHECK: #memplan.arena<bytes = 1536, lower_bound = 1536, no_reuse = 3840, optimal = true, alignment = 256
+// CHECK: #memplan.arena<bytes = 1536, lower_bound = 1536, lower_bound_proof = search, no_reuse = 3840, optimal = true, alignment = 256>
 // GREEDY: #memplan.arena<bytes = {{[0-9]+}}, lower_bound = 1280, no_reuse = 3840, optimal = false, alignment = 256>
 // NOSEARCH: "lower_bound_bytes": 1280,
+// NOSEARCH: "lower_bound_proof": "live_bytes",
 // NOSEARCH: "optimal": false,
+// SEARCH: "arena_bytes": 1536,
+// SEARCH: "lower_bound_bytes": 1536,
+// SEARCH: "lower_bound_proof": "search",
+// SEARCH: "optimal": true,
+// SUMMARY: 8 buffers, proved optimal by search: no placement of these lifetimes needs less
 func.func @main(%x1: memref<64xf32>, %x2: memref<128xf32>, %x3: memref<192xf32>,
                 %y1: memref<64xf32> {bufferize.result}, %y2: memref<128xf32> {bufferize.result},
                 %y3: memref<192xf32> {bufferize.result}) {

@@ -93,9 +93,77 @@ func.func @not_optimal(%x: memref<4xf32>) attributes {memplan.arenas = [
 
 // -----
 
-// expected-error @+1 {{arena says lower_bound = 32, but the lifetimes prove only 16}}
+// expected-error @+1 {{arena says lower_bound = 32, but the lifetimes prove 16}}
 func.func @unproved_bound(%x: memref<4xf32>) attributes {memplan.arenas = [
-    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 16, optimal = false, alignment = 16>]} {
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 16, optimal = true, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{arena says lower_bound = 15, but the lifetimes prove 16}}
+func.func @bound_less_than_derived(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 15, no_reuse = 16, optimal = false, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// A search proves no less than what lives at one time.
+// expected-error @+1 {{arena says lower_bound = 15 by search, but the lifetimes alone prove 16}}
+func.func @searched_bound_below_live_bytes(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 15, lower_bound_proof = search, no_reuse = 16, optimal = false, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// The plan itself is a placement of 32 bytes.
+// expected-error @+1 {{arena says lower_bound = 33, but its plan takes only 32 bytes}}
+func.func @bound_above_plan(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 33, lower_bound_proof = search, no_reuse = 16, optimal = false, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{arena of 32 bytes is called optimal, but the bound is 24}}
+func.func @not_optimal_by_search(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 24, lower_bound_proof = search, no_reuse = 16, optimal = true, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{arena of 32 bytes is called not optimal, but is as small as its bound}}
+func.func @optimal_by_search(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, lower_bound_proof = search, no_reuse = 16, optimal = false, alignment = 16>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
+  memref.copy %x, %a : memref<4xf32> to memref<4xf32>
+  memref.copy %a, %x : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// Between the two, a search is believed: the slots say nothing against it.
+func.func @believed_bound(%x: memref<4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 24, lower_bound_proof = search, no_reuse = 16, optimal = false, alignment = 16>]} {
   %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 0, upper = 2>} : memref<4xf32>
   memref.copy %x, %a : memref<4xf32> to memref<4xf32>
   memref.copy %a, %x : memref<4xf32> to memref<4xf32>

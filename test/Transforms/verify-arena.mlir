@@ -113,7 +113,7 @@ func.func @gap_first(%x: memref<4xf32>) attributes {memplan.arenas = [
 
 // A yielded value that dies too early: %r is %a or %b until point 5.
 func.func @yielded(%x: memref<4xf32>, %c: i1) attributes {memplan.arenas = [
-    #memplan.arena<bytes = 32, lower_bound = 16, no_reuse = 48, optimal = false, alignment = 16>]} {
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 48, optimal = true, alignment = 16>]} {
   // expected-error @+1 {{buffer (bytes [0, 16), points [4, 5)) is touched while buffer (bytes [0, 16), points [1, 2)) shares bytes}}
   %d = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 4, upper = 5>} : memref<4xf32>
   // expected-note @+1 {{here}}

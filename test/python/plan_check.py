@@ -30,8 +30,8 @@ def check_plan(plan: dict, alignment: int = 256) -> None:
     assert plan["lower_bound_bytes"] <= plan["arena_bytes"] <= max(plan["no_reuse_bytes"], plan["arena_bytes"])
     # The bound may count alignment, so it is at least the plain sum at the fullest moment.
     assert peak <= plan["lower_bound_bytes"]
-    if plan["optimal"]:
-        assert plan["lower_bound_bytes"] == plan["arena_bytes"]
+    assert plan["optimal"] == (plan["lower_bound_bytes"] == plan["arena_bytes"])
+    assert plan["lower_bound_proof"] in ("live_bytes", "search")
     assert sum(b["bytes"] for b in buffers) <= plan["no_reuse_bytes"]
 
 

@@ -78,7 +78,8 @@ def write_bundle(standin: Path, out: Path, expected: np.ndarray) -> Path:
     folder = out / "models/standin"
     shutil.copytree(standin.parent, folder, ignore=shutil.ignore_patterns("*.so", "out"))
     manifest = {"name": "standin", "c_name": "standin", "dims": {}, "weights_bytes": 256, "arena_bytes": 512,
-                "no_reuse_bytes": 512, "lower_bound_bytes": 512, "optimal": True, "relative": 1e-3, "absolute": 1e-5,
+                "no_reuse_bytes": 512, "lower_bound_bytes": 512, "lower_bound_proof": "live_bytes", "optimal": True,
+                "relative": 1e-3, "absolute": 1e-5,
                 "inputs": bundle._tensors(folder, "input", {"x": X}),
                 "outputs": bundle._tensors(folder, "expected", {"y": expected})}
     bundle.write_frame(out, {"models": [manifest]})

@@ -23,6 +23,8 @@ Summary summarize(ModuleOp module) {
       summary.arenaBytes += arena.getBytes();
       summary.lowerBoundBytes += arena.getLowerBound();
       summary.optimal &= arena.getOptimal();
+      summary.isBoundBySearch |=
+          arena.getLowerBoundProof() == BoundProof::Search;
     }
     function.walk([&](Operation *op) {
       if (op->hasAttr(kSlotAttr))
@@ -51,7 +53,8 @@ void printSummary(const Summary &summary, const DriverOptions &options,
   if (options.noReuse)
     os << "each with bytes of its own (--no-reuse)\n";
   else if (summary.optimal)
-    os << "proved optimal: no placement of these lifetimes needs less\n";
+    os << "proved optimal" << (summary.isBoundBySearch ? " by search" : "")
+       << ": no placement of these lifetimes needs less\n";
   else
     os << "not proved optimal: at most "
        << summary.arenaBytes - summary.lowerBoundBytes

@@ -14,6 +14,8 @@ struct Summary {
   int64_t arenaBytes = 0;
   int64_t lowerBoundBytes = 0;
   bool optimal = true;
+  /// Whether an arena's lower bound is more than its live bytes.
+  bool isBoundBySearch = false;
   int64_t buffers = 0;
 };
 

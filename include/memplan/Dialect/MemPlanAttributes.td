@@ -33,16 +33,29 @@ def MemPlan_SlotAttr : MemPlan_Attr<"Slot", "slot"> {
   let parameters = (ins "int64_t":$offset, "int64_t":$lower, "int64_t":$upper);
 }
 
+def MemPlan_BoundProof : I32EnumAttr<"BoundProof", "what proves a lower bound", [
+    I32EnumAttrCase<"LiveBytes", 0, "live_bytes">,
+    I32EnumAttrCase<"Search", 1, "search">]> {
+  let cppNamespace = "::memplan";
+  let genSpecializedAttr = 0;
+}
+
 def MemPlan_ArenaAttr : MemPlan_Attr<"Arena", "arena"> {
   let summary = "one arena of a function, with its proof status";
   let description = [{
     `bytes`: height of the plan. `lower_bound`: no placement of these lifetimes
-    can be smaller. `no_reuse`: sum of all buffers, each aligned. `optimal`:
-    bytes equals a proved bound. `alignment`: of every offset and of the arena,
-    in bytes. `memory_space`: that of the buffers, absent for the default one.
+    can be smaller. `lower_bound_proof`: `live_bytes` (not printed) if so many
+    bytes live at one time, each buffer rounded up to the alignment but one;
+    `search` if the solver has searched all placements below it, which can't be
+    seen from the slots. `no_reuse`: sum of all buffers, each aligned. `optimal`:
+    whether bytes equals the lower bound. `alignment`: of every offset and of the
+    arena, in bytes. `memory_space`: that of the buffers, absent for the default
+    one.
   }];
-  let parameters = (ins "int64_t":$bytes, "int64_t":$lower_bound, "int64_t":$no_reuse,
-                        "bool":$optimal, "int64_t":$alignment,
+  let parameters = (ins "int64_t":$bytes, "int64_t":$lower_bound,
+                        DefaultValuedParameter<"::memplan::BoundProof",
+                                               "::memplan::BoundProof::LiveBytes">:$lower_bound_proof,
+                        "int64_t":$no_reuse, "bool":$optimal, "int64_t":$alignment,
                         OptionalParameter<"::mlir::Attribute">:$memory_space);
 }
 

@@ -26,6 +26,8 @@ struct Plan {
   int64_t arenaBytes = 0, noReuseBytes = 0, lowerBoundBytes = 0;
   int64_t alignment = 1;
   bool optimal = true;
+  /// As the arenas say it; `search` if one of them does.
+  BoundProof lowerBoundProof = BoundProof::LiveBytes;
   int64_t spaces = 0;
   std::vector<PlannedBuffer> buffers;
 };
@@ -42,6 +44,8 @@ Plan readPlan(ModuleOp module) {
       plan.noReuseBytes += arena.getNoReuse();
       plan.lowerBoundBytes += arena.getLowerBound();
       plan.optimal &= arena.getOptimal();
+      if (arena.getLowerBoundProof() == BoundProof::Search)
+        plan.lowerBoundProof = BoundProof::Search;
       plan.alignment = std::max(plan.alignment, arena.getAlignment());
       ++plan.spaces;
     }
@@ -76,6 +80,8 @@ llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
     json.attribute("weights_bytes", getWeightsBytes(module));
     json.attribute("no_reuse_bytes", plan.noReuseBytes);
     json.attribute("lower_bound_bytes", plan.lowerBoundBytes);
+    json.attribute("lower_bound_proof",
+                   stringifyBoundProof(plan.lowerBoundProof));
     json.attribute("optimal", plan.optimal);
     json.attribute("alignment", plan.alignment);
     json.attributeArray("buffers", [&] {

@@ -6,6 +6,7 @@
 // CHECK: "arena_bytes": 296,
 // CHECK: "weights_bytes": 0,
 // CHECK: "lower_bound_bytes": 296,
+// CHECK: "lower_bound_proof": "live_bytes",
 // CHECK: "optimal": true,
 // CHECK: "alignment": 256,
 // CHECK: "name": "b0",

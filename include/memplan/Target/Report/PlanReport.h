@@ -14,10 +14,11 @@ namespace memplan {
 int64_t getWeightsBytes(mlir::ModuleOp module);
 
 /// One object: `model`, `arena_bytes`, `weights_bytes`, `no_reuse_bytes`,
-/// `lower_bound_bytes`, `optimal`, `alignment` and `buffers`, each with `name`,
-/// `bytes`, `offset`, `lower`, `upper` (half-open, in program points), `type`,
-/// `shape` and `node`. Sizes in bytes. Reads plans before and after
-/// materialization; figures of several arenas are added up.
+/// `lower_bound_bytes`, `lower_bound_proof` ("live_bytes" or "search"),
+/// `optimal`, `alignment` and `buffers`, each with `name`, `bytes`, `offset`,
+/// `lower`, `upper` (half-open, in program points), `type`, `shape` and `node`.
+/// Sizes in bytes. Reads plans before and after materialization; figures of
+/// several arenas are added up, and proved by search if one of them is.
 llvm::Error emitPlanJSON(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 /// The columns `id,lower,upper,size,offset`: one line a buffer, lifetimes
