@@ -288,7 +288,9 @@ TEST_F(PlanMutation, VerifierRefusesEveryInvalidMutant) {
     diagnostics.clear();
     OwningOpRef<ModuleOp> module = parse(source);
     ASSERT_TRUE(module) << diagnostics << source;
-    ASSERT_TRUE(plan(*module, /*noReuse=*/false)) << diagnostics << source;
+    // Some plans that are not optimal, so that they can be called so.
+    bool noReuse = modules.size() % 4 == 3;
+    ASSERT_TRUE(plan(*module, noReuse)) << diagnostics << source;
     EXPECT_TRUE(succeeded(verifyArenas(*module))) << diagnostics << source;
     EXPECT_EQ(runTraces(getFunction(*module)), "") << source;
     OwningOpRef<ModuleOp> materialized = module->clone();
