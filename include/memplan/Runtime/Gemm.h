@@ -102,6 +102,29 @@ inline memplan_status checkShape(const char *what, const GemmShape &s,
   return MEMPLAN_OK;
 }
 
+/// In bytes, of each operand: what the algorithm on the GPU is chosen for.
+inline constexpr uint32_t kGemmAlignment = 16;
+
+/// The operands of one run. Alignment matters to the GPU alone, but what would
+/// fail there is to fail everywhere.
+template <class T>
+memplan_status checkOperands(const char *what, GemmEpilogue epilogue,
+                             bool usesC, const T *a, const T *b, const T *d,
+                             const T *bias, const T *c, float beta) {
+  if (hasBias(epilogue) != (bias != nullptr) ||
+      usesC != (c != nullptr || beta != 0))
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: bias or C is given and wasn't announced, or the other "
+                "way round",
+                what);
+  for (const T *pointer : {a, b, c, d, bias})
+    if (reinterpret_cast<uintptr_t>(pointer) % kGemmAlignment != 0)
+      return fail(MEMPLAN_ERROR_ARGUMENT,
+                  "%s: an operand at %p isn't aligned to %u bytes", what,
+                  static_cast<const void *>(pointer), kGemmAlignment);
+  return MEMPLAN_OK;
+}
+
 /// D = act(beta * C + bias): what is left of the product if k is 0.
 template <class T>
 __global__ void emptyProductKernel(GemmShape shape, GemmEpilogue epilogue, T *d,
@@ -146,7 +169,7 @@ memplan_status runEmptyProduct(const char *what, const GemmShape &s,
 //     create(context, what, shape, epilogue, usesC = false)
 //         `what` must outlive it; context must stay in place and alive
 //     run(stream, a, b, d, bias = null, alpha = 1, c = null, beta = 0) const
-//         every pointer is to be aligned to 16 bytes; c may be d
+//         every pointer is to be aligned to kGemmAlignment; c may be d
 //     destroy()
 #ifdef __CUDACC__
 #include "memplan/Runtime/GemmCUDA.h" // IWYU pragma: export

@@ -98,21 +98,11 @@ public:
                      const T *c = nullptr, float beta = 0) const {
     if (isEmpty(shape))
       return MEMPLAN_OK;
-    if (hasBias(epilogue) != (bias != nullptr) ||
-        usesC != (c != nullptr || beta != 0))
-      return fail(MEMPLAN_ERROR_ARGUMENT,
-                  "%s: bias or C is given and wasn't announced, or the other "
-                  "way round",
-                  what);
+    MEMPLAN_TRY(
+        checkOperands<T>(what, epilogue, usesC, a, b, d, bias, c, beta));
     if (shape.k == 0)
       return runEmptyProduct(what, shape, epilogue, stream, d, bias,
                              beta != 0 ? c : nullptr, beta);
-    const void *pointers[] = {a, b, c, d, bias};
-    for (const void *pointer : pointers)
-      if (reinterpret_cast<uintptr_t>(pointer) % kAlignment != 0)
-        return fail(MEMPLAN_ERROR_ARGUMENT,
-                    "%s: an operand at %p isn't aligned to %u bytes", what,
-                    pointer, kAlignment);
     // A copy, so that one Gemm can run on several streams at once.
     cublasLtMatmulDescOpaque_t called = product;
     if (bias)
@@ -130,8 +120,6 @@ public:
   }
 
 private:
-  static constexpr uint32_t kAlignment = 16;
-
   static cublasLtEpilogue_t libraryEpilogue(GemmEpilogue epilogue) {
     switch (epilogue) {
     case GemmEpilogue::None:
@@ -209,7 +197,7 @@ private:
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const uint32_t alignment = kAlignment;
+    const uint32_t alignment = kGemmAlignment;
     for (cublasLtMatmulPreferenceAttributes_t operand : operands)
       MEMPLAN_TRY_CUBLAS(what, cublasLtMatmulPreferenceSetAttribute,
                          (&preference, operand, &alignment, sizeof alignment));

@@ -42,22 +42,11 @@ public:
                      const T *c = nullptr, float beta = 0) const {
     if (isEmpty(shape))
       return MEMPLAN_OK;
-    if (hasBias(epilogue) != (bias != nullptr) ||
-        usesC != (c != nullptr || beta != 0))
-      return fail(MEMPLAN_ERROR_ARGUMENT,
-                  "%s: bias or C is given and wasn't announced, or the other "
-                  "way round",
-                  what);
+    MEMPLAN_TRY(
+        checkOperands<T>(what, epilogue, usesC, a, b, d, bias, c, beta));
     if (shape.k == 0)
       return runEmptyProduct(what, shape, epilogue, stream, d, bias,
                              beta != 0 ? c : nullptr, beta);
-    // As on the GPU, so that what would fail there fails here.
-    const void *pointers[] = {a, b, c, d, bias};
-    for (const void *pointer : pointers)
-      if (reinterpret_cast<uintptr_t>(pointer) % 16 != 0)
-        return fail(MEMPLAN_ERROR_ARGUMENT,
-                    "%s: an operand at %p isn't aligned to 16 bytes", what,
-                    pointer);
     host::counters().launches.fetch_add(1, std::memory_order_relaxed);
     const int64_t rowTiles = ceilDiv(shape.m, kTile);
     const int64_t columnTiles = ceilDiv(shape.n, kTile);
