@@ -15,9 +15,10 @@ namespace {
 constexpr int maxSearchItems = 4096;
 
 /// The first round gives each search about five times what it takes to place
-/// all items without turning back; each further round four times more.
+/// all items without turning back; each further round has twice as many
+/// searches, each twice as long.
 constexpr int64_t stepsPerItemAndSection = 25;
-constexpr int64_t limitGrowth = 4;
+constexpr int maxRound = 24;
 
 struct NamedBranching {
   double floorWeight;
@@ -45,7 +46,7 @@ const std::vector<NamedBranching> &getPortfolio() {
   return portfolio;
 }
 
-constexpr double randomWeights[] = {0, -0.2, -3, 0.5, -1, 1};
+constexpr double randomWeights[] = {-0.2, -3, 0, -0.5, -10, -1, -1000};
 
 } // namespace
 
@@ -118,9 +119,8 @@ SearchResult ComponentSolver::searchAll(Bracket &bracket, int64_t capacity,
     search.emplace(in, rules);
   int64_t limit = stepsPerItemAndSection * in.numItems *
                   (int64_t{in.numItems} + in.numSections);
-  for (int r = 0; r < round; ++r)
-    limit = std::min(limit * limitGrowth, int64_t{1} << 50);
-  size_t count = getPortfolio().size() * (1 + round);
+  limit <<= std::min(round, maxRound);
+  size_t count = getPortfolio().size() << std::min(round, maxRound);
   for (size_t i = 0; i < count && !budget.isSpent(); ++i) {
     SearchResult result =
         search->run(capacity, getBranching(i), budget.getPiece(limit));
