@@ -44,6 +44,11 @@ CASES = {
     # Maxima of narrow integers, all negative beside padding.
     "narrow_maximum": model([om.node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], pads=[1] * 4)], (1, 1, 4, 4), [],
                             dtype=TensorProto.INT8),
+    # Reduced over no axes, each element is still squared, its logarithm taken and so on.
+    **{f"{op}_over_no_axes": model([om.node(op, ["x", "a"], ["y"], noop_with_empty_axes=1)], (2, 3),
+                                   weights(a=integers()))
+       for op in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceSumSquare")},
+    "no_axes_given": model([om.node("ReduceSumSquare", ["x"], ["y"], noop_with_empty_axes=1, keepdims=0)], (2, 3), []),
 }
 
 

@@ -17,7 +17,8 @@ struct Axes {
 } // namespace
 
 /// Axes are an attribute, then an input from opset `inputSince` on. Nothing
-/// given means all, unless noop_with_empty_axes.
+/// given means all, or with noop_with_empty_axes none: each element is then a
+/// row of its own, which what comes before and after the sum still applies to.
 static FailureOr<Axes> readAxes(NodeBuilder &n, int64_t inputSince) {
   ImportedTensor &x = n.input(0);
   SmallVector<int64_t> given;
@@ -108,30 +109,16 @@ static LogicalResult buildReduceMean(NodeBuilder &n) {
                      });
 }
 
-/// Since nothing says what noop_with_empty_axes means for functions that do
-/// more than combine, that case is refused.
-static LogicalResult checkNotNoop(NodeBuilder &n) {
-  bool isEmpty = !n.hasInput(1) || n.input(1).numElements() == 0;
-  if (n.opset >= 18 && n.intAttr("noop_with_empty_axes", 0) != 0 && isEmpty)
-    return n.unsupported() << "attribute 'noop_with_empty_axes' is 1 and there "
-                              "are no axes; axes, or 0, are accepted";
-  return success();
-}
-
 static LogicalResult buildReduceL1(NodeBuilder &n) {
-  if (failed(checkNotNoop(n)))
-    return failure();
   return buildReduce(n, 18, Combiner::Sum, absolute, plain);
 }
 
 static LogicalResult buildReduceSumSquare(NodeBuilder &n) {
-  if (failed(checkNotNoop(n)))
-    return failure();
   return buildReduce(n, 18, Combiner::Sum, square, plain);
 }
 
 static LogicalResult buildReduceL2(NodeBuilder &n) {
-  if (failed(checkNotNoop(n)) || failed(n.floatInput(0)))
+  if (failed(n.floatInput(0)))
     return failure();
   return buildReduce(n, 18, Combiner::Sum, square,
                      [](const Scalars &s, Value x, int64_t) {
@@ -140,7 +127,7 @@ static LogicalResult buildReduceL2(NodeBuilder &n) {
 }
 
 static LogicalResult buildReduceLogSum(NodeBuilder &n) {
-  if (failed(checkNotNoop(n)) || failed(n.floatInput(0)))
+  if (failed(n.floatInput(0)))
     return failure();
   return buildReduce(n, 18, Combiner::Sum, self,
                      [](const Scalars &s, Value x, int64_t) {
@@ -150,7 +137,7 @@ static LogicalResult buildReduceLogSum(NodeBuilder &n) {
 
 /// max + log(sum of e^(x - max)), which does not overflow.
 static LogicalResult buildReduceLogSumExp(NodeBuilder &n) {
-  if (failed(checkNotNoop(n)) || failed(n.floatInput(0)))
+  if (failed(n.floatInput(0)))
     return failure();
   FailureOr<Axes> axes = readAxes(n, 18);
   if (failed(axes))
