@@ -71,6 +71,29 @@ def test_protobuf_without_graph(refused):
     refused(made, "invalid", "graph")
 
 
+# --- MLIR -------------------------------------------------------------------------------------------------------
+
+SHIFTED_COPY = """
+func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
+  %a = memref.alloc() : memref<6xf32>
+  %low = memref.subview %a[0] [4] [1] : memref<6xf32> to memref<4xf32, strided<[1]>>
+  %high = memref.subview %a[2] [4] [1] : memref<6xf32> to memref<4xf32, strided<[1], offset: 2>>
+  memref.copy %x, %low : memref<4xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %low, %high : memref<4xf32, strided<[1]>> to memref<4xf32, strided<[1], offset: 2>>
+  memref.copy %high, %y : memref<4xf32, strided<[1], offset: 2>> to memref<4xf32>
+  return
+}
+"""
+
+
+def test_errors_come_with_their_notes(refused, tmp_path):
+    path = tmp_path / "shifted.mlir"
+    path.write_text(SHIFTED_COPY)
+    text = refused(path, "verifier", "parts that overlap")
+    error, note = text.splitlines()
+    assert error.startswith(f'loc("{path}":3:8): error: ') and note == f'loc("{path}":7:3): note: by this'
+
+
 # --- operators --------------------------------------------------------------------------------------------------
 
 

@@ -87,12 +87,40 @@ EXIT STATUS of memplan-opt:
   70  internal error (please report it)
 )");
 
+/// Whether a flag that another library registered was given.
+bool isGiven(llvm::StringRef flag) {
+  auto *option = static_cast<llvm::cl::Option *>(
+      llvm::cl::getRegisteredOptions().lookup(flag));
+  return option && option->getNumOccurrences() > 0;
+}
+
+void printDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef severity) {
+  if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
+    llvm::errs() << diagnostic.getLocation() << ": ";
+  llvm::errs() << severity << ": " << diagnostic << "\n";
+}
+
+/// Errors as MLIR prints them, one a line, and their notes, which MLIR drops.
+/// The whole op would be a note too, and a function is one.
+void printErrorsWithNotes(mlir::MLIRContext &context) {
+  if (!isGiven("mlir-print-op-on-diagnostic"))
+    context.printOpOnDiagnostic(false);
+  context.getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+      return;
+    printDiagnostic(diagnostic, "error");
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      printDiagnostic(note, "note");
+  });
+}
+
 /// Parses an .onnx input and hands the module on to mlir-opt's own main.
 ExitCode runPassesOnModel(const DriverOptions &options,
                           mlir::DialectRegistry &registry) {
   std::string text;
   {
     mlir::MLIRContext context(registry);
+    printErrorsWithNotes(context);
     ExitCode code = ExitCode::Done;
     auto module = loadModel(options, context, code);
     if (!module)
@@ -133,9 +161,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   DriverOptions options;
   options.input = input.str();
   // mlir-opt's -o defaults to standard output, the driver's depends on --emit.
-  if (auto *option = static_cast<llvm::cl::Option *>(
-          llvm::cl::getRegisteredOptions().lookup("o"));
-      option && option->getNumOccurrences() > 0)
+  if (isGiven("o"))
     options.output = output.str();
   options.dims = dims;
   options.noReuse = noReuse;
@@ -156,6 +182,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
     return runPassesOnModel(options, registry);
   options.emit = emitKind;
   mlir::MLIRContext context(registry);
+  printErrorsWithNotes(context);
   return compile(options, context);
 }
 
