@@ -38,7 +38,7 @@ def capacity_of(path):
 
 
 def solve(options, path, *flags):
-    command = [options.solver, str(path), "--json", f"--effort={options.effort}", *flags]
+    command = [options.solver, str(path), "--json", "--jobs=1", f"--effort={options.effort}", *flags]
     seconds, output = cpu_seconds(command, options.timeout)
     return seconds, json.loads(output) if output else None
 

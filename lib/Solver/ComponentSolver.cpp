@@ -4,7 +4,9 @@
 
 #include "Dive.h"
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 namespace memplan::solver {
 
@@ -46,14 +48,21 @@ const std::vector<NamedBranching> &getPortfolio() {
   return portfolio;
 }
 
+/// Shorter searches aren't worth a thread.
+constexpr int64_t minThreadedLimit = int64_t{1} << 23;
+constexpr size_t maxThreads = 16;
+
 constexpr double randomWeights[] = {-0.2, -3, 0, -0.5, -10, -1, -1000};
 
 } // namespace
 
 ComponentSolver::ComponentSolver(const Instance &instance,
-                                 const SearchRules &rules, Budget &budget)
-    : in(instance), rules(rules), budget(budget),
+                                 const SolverOptions &options, Budget &budget)
+    : in(instance), rules(options.rules), budget(budget),
+      numThreads(options.threads > 0 ? options.threads
+                                     : std::thread::hardware_concurrency()),
       crowding(computeCrowding(instance)) {
+  numThreads = std::clamp<size_t>(numThreads, 1, maxThreads);
   quantum = 0;
   for (int i = 0; i < in.numItems; ++i) {
     quantum = std::gcd(quantum, std::gcd(in.size[i], in.alignment[i]));
@@ -70,8 +79,8 @@ bool ComponentSolver::isSearchable() const {
   return in.numItems <= maxSearchItems;
 }
 
-const Branching &ComponentSolver::getBranching(size_t index) {
-  while (branchings.size() <= index) {
+void ComponentSolver::addBranchings(size_t count) {
+  while (branchings.size() < count) {
     size_t next = branchings.size();
     if (next < getPortfolio().size()) {
       const NamedBranching &named = getPortfolio()[next];
@@ -82,7 +91,6 @@ const Branching &ComponentSolver::getBranching(size_t index) {
                             computeRandomRanks(in, crowding, next)});
     }
   }
-  return branchings[index];
 }
 
 void ComponentSolver::dive(Bracket &bracket, int64_t goal) {
@@ -113,34 +121,77 @@ void ComponentSolver::dive(Bracket &bracket, int64_t goal) {
   }
 }
 
+/// Runs searches `begin` to `end` of the portfolio, the first here and each
+/// other in a thread of its own, and stops what a lower-numbered one makes
+/// needless. Returns the lowest number that came to a result, or `end`: the
+/// same as if they had run one after the other.
+size_t ComponentSolver::runBatch(size_t begin, size_t end, int64_t capacity,
+                                 int64_t limit,
+                                 std::vector<SearchResult> &results) {
+  std::atomic<size_t> winner = end;
+  auto runOne = [&](size_t i) {
+    SearchResult result = searches[i - begin].run(
+        capacity, branchings[i], limit, [&winner, i] { return winner < i; });
+    results[i - begin] = result;
+    if (result == SearchResult::Limit)
+      return;
+    size_t best = winner;
+    while (i < best && !winner.compare_exchange_weak(best, i))
+      ;
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = begin + 1; i < end; ++i)
+    threads.emplace_back(runOne, i);
+  runOne(begin);
+  for (std::thread &thread : threads)
+    thread.join();
+  return winner;
+}
+
 SearchResult ComponentSolver::searchAll(Bracket &bracket, int64_t capacity,
                                         int round) {
-  if (!search)
-    search.emplace(in, rules);
   int64_t limit = stepsPerItemAndSection * in.numItems *
                   (int64_t{in.numItems} + in.numSections);
   limit <<= std::min(round, maxRound);
   size_t count = getPortfolio().size() << std::min(round, maxRound);
-  for (size_t i = 0; i < count && !budget.isSpent(); ++i) {
-    SearchResult result =
-        search->run(capacity, getBranching(i), budget.getPiece(limit));
-    budget.charge(search->getSteps());
-    if (result == SearchResult::Limit)
-      continue;
-    if (result == SearchResult::Found) {
-      bracket.offsets = search->getOffsets();
-      bracket.height = 0;
-      for (int item = 0; item < in.numItems; ++item)
-        bracket.height =
-            std::max(bracket.height,
-                     bracket.offsets[item] + in.size[item] - in.padding[item]);
-    } else {
-      bracket.lowerBound =
-          std::max(bracket.lowerBound, (capacity / quantum + 1) * quantum);
+  for (size_t i = 0; i < count && !budget.isSpent();) {
+    // Steps are counted as if searches ran one after the other, so all of a
+    // batch must have a full piece left.
+    size_t batch = std::min(numThreads, count - i);
+    if (limit < minThreadedLimit ||
+        budget.getPiece(static_cast<int64_t>(batch) * limit) <
+            static_cast<int64_t>(batch) * limit)
+      batch = 1;
+    while (searches.size() < batch)
+      searches.emplace_back(in, rules);
+    addBranchings(i + batch);
+    std::vector<SearchResult> results(batch);
+    size_t winner =
+        runBatch(i, i + batch, capacity, budget.getPiece(limit), results);
+    for (size_t k = i; k < i + batch && k <= winner; ++k)
+      budget.charge(searches[k - i].getSteps());
+    if (winner < i + batch) {
+      conclude(bracket, capacity, searches[winner - i], results[winner - i]);
+      return results[winner - i];
     }
-    return result;
+    i += batch;
   }
   return SearchResult::Limit;
+}
+
+void ComponentSolver::conclude(Bracket &bracket, int64_t capacity,
+                               const SectionSearch &search,
+                               SearchResult result) {
+  if (result == SearchResult::Infeasible) {
+    bracket.lowerBound =
+        std::max(bracket.lowerBound, (capacity / quantum + 1) * quantum);
+    return;
+  }
+  bracket.offsets = search.getOffsets();
+  bracket.height = 0;
+  for (int i = 0; i < in.numItems; ++i)
+    bracket.height = std::max(bracket.height,
+                              bracket.offsets[i] + in.size[i] - in.padding[i]);
 }
 
 void ComponentSolver::reach(Bracket &bracket, int64_t goal) {

@@ -8,6 +8,8 @@
 #include "Orders.h"
 #include "SectionSearch.h"
 
+#include <deque>
+
 namespace memplan::solver {
 
 /// A placement and what is known about how low one can be.
@@ -20,7 +22,7 @@ struct Bracket {
 /// Dives first, then a portfolio of exact searches under growing limits.
 class ComponentSolver {
 public:
-  ComponentSolver(const Instance &instance, const SearchRules &rules,
+  ComponentSolver(const Instance &instance, const SolverOptions &options,
                   Budget &budget);
 
   /// Looks for a placement of at most `goal`; ends when it has one, when the
@@ -34,17 +36,23 @@ private:
   void dive(Bracket &bracket, int64_t goal);
   SearchResult searchAll(Bracket &bracket, int64_t capacity, int round);
   bool bisect(Bracket &bracket, int64_t goal, int round);
-  const Branching &getBranching(size_t index);
+  size_t runBatch(size_t begin, size_t end, int64_t capacity, int64_t limit,
+                  std::vector<SearchResult> &results);
+  void conclude(Bracket &bracket, int64_t capacity, const SectionSearch &search,
+                SearchResult result);
+  void addBranchings(size_t count);
   bool isSearchable() const;
 
   const Instance &in;
   const SearchRules rules;
   Budget &budget;
+  size_t numThreads;
   std::vector<int64_t> crowding;
   /// All heights are multiples of this.
   int64_t quantum = 1;
   std::vector<Branching> branchings;
-  std::optional<SectionSearch> search;
+  /// One for each thread. They are large; a deque doesn't move them.
+  std::deque<SectionSearch> searches;
 };
 
 } // namespace memplan::solver

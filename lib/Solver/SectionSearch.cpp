@@ -123,7 +123,9 @@ void SectionSearch::reset(int64_t newCapacity) {
 
 SearchResult SectionSearch::run(int64_t newCapacity,
                                 const Branching &newBranching,
-                                int64_t newMaxSteps) {
+                                int64_t newMaxSteps,
+                                const std::function<bool()> &newIsNeedless) {
+  isNeedless = &newIsNeedless;
   branching = &newBranching;
   maxSteps = newMaxSteps;
   steps = 0;
@@ -208,7 +210,7 @@ SearchResult SectionSearch::branch(Range component) {
     int item = select(component);
     if (item < 0)
       return SearchResult::Found;
-    if (steps > maxSteps)
+    if (steps > maxSteps || (*isNeedless && (*isNeedless)()))
       return SearchResult::Limit;
     // Either the item lies at its head on what is placed now ...
     std::fill(conflict.begin(), conflict.end(), 0);

@@ -13,6 +13,7 @@
 #include "memplan/Solver/Solver.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace memplan::solver {
@@ -35,9 +36,11 @@ public:
   SectionSearch(const Instance &instance, const SearchRules &rules);
 
   /// Looks for a placement of at most `capacity` bytes within `maxSteps` steps.
-  /// May be called again with another capacity or branching.
+  /// May be called again with another capacity or branching. Ends with `Limit`
+  /// soon after `isNeedless` returns true.
   SearchResult run(int64_t capacity, const Branching &branching,
-                   int64_t maxSteps);
+                   int64_t maxSteps,
+                   const std::function<bool()> &isNeedless = nullptr);
 
   /// After `Found`: one per item.
   const std::vector<int64_t> &getOffsets() const { return offset; }
@@ -120,6 +123,7 @@ private:
   std::vector<int64_t> latest;
   std::vector<int> twin;
   int64_t maxSteps = 0;
+  const std::function<bool()> *isNeedless = nullptr;
 
   // The partial placement. `head`: no lower offset is possible. `delayed`: the
   // item can't lie at its head on what is placed; something has to come below

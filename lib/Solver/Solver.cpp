@@ -31,7 +31,7 @@ private:
 class Run {
 public:
   Run(const Problem &problem, const SolverOptions &options)
-      : problem(problem), rules(options.rules), budget(options),
+      : problem(problem), options(options), budget(options),
         bodies(collectBodies(problem)) {}
 
   Solution run();
@@ -48,7 +48,7 @@ private:
   Solution finish();
 
   const Problem &problem;
-  const SearchRules rules;
+  const SolverOptions options;
   Budget budget;
   const Bodies bodies;
   int64_t lowerBound = 0;
@@ -192,7 +192,7 @@ int64_t Run::solveComponent(const std::vector<int> &component) {
     bracket.height = std::max(bracket.height, places[b] + body.extent);
   }
   Instance instance = buildInstance(items);
-  ComponentSolver solver(instance, rules, budget);
+  ComponentSolver solver(instance, options, budget);
   if (problem.capacity)
     solver.reach(bracket, goal);
   else
@@ -228,6 +228,8 @@ void Run::solveBodies() {
 
 Solution Run::finish() {
   movePreferred(problem, bodies, height, places, budget);
+  // What was on top may have found a wanted place further down.
+  height = computeHeight(bodies, places);
   Solution solution;
   solution.offsets = toOffsets(bodies, places);
   solution.height = height;

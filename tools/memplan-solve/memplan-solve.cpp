@@ -41,6 +41,11 @@ cl::opt<int64_t> effort(
     cl::value_desc("steps"), cl::init(solver::SolverOptions().effort),
     cl::cat(category));
 
+cl::opt<int> jobs("jobs",
+                  cl::desc("At most so many threads at a time (default: one "
+                           "per core); the answer is "
+                           "the same with any number"),
+                  cl::value_desc("n"), cl::init(0), cl::cat(category));
 cl::opt<double> timeLimit(
     "time-limit",
     cl::desc("Also stop after this long; the answer then depends on the "
@@ -79,6 +84,8 @@ const char *findUsageError() {
     return "--capacity must not be negative";
   if (effort < 0)
     return "--effort must not be negative";
+  if (jobs < 0)
+    return "--jobs must not be negative";
   if (timeLimit.getNumOccurrences() > 0 && !(timeLimit > 0))
     return "--time-limit must be positive";
   if (inputs.size() > 1 && !json)
@@ -113,6 +120,7 @@ int main(int argc, char **argv) {
   if (capacity.getNumOccurrences() > 0)
     options.capacity = capacity;
   options.solver.effort = effort;
+  options.solver.threads = jobs;
   if (timeLimit.getNumOccurrences() > 0)
     options.solver.timeLimit = timeLimit;
   options.solver.rules = rulesFromFlags();

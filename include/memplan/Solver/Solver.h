@@ -44,6 +44,9 @@ struct SolverOptions {
   /// In seconds of wall-clock time. Opt-in: with it the answer depends on the
   /// machine.
   std::optional<double> timeLimit;
+  /// At most so many threads, 0 for one per core. The answer and its steps are
+  /// the same with any number.
+  int threads = 0;
   SearchRules rules;
 };
 
