@@ -4,22 +4,19 @@
 
 #include "ArenaVerifierImpl.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Interfaces/CallInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace memplan;
 using namespace memplan::verifier;
 
-namespace {
-
 //===----------------------------------------------------------------------===//
 // Summaries
 //===----------------------------------------------------------------------===//
 
-/// What functions do with their arguments, from "nothing" upwards until nothing
-/// changes, so that recursion needs no special case.
-Summaries summarize(ModuleOp module, SymbolTableCollection &symbols) {
+/// From "nothing" upwards until nothing changes, so that recursion needs no
+/// special case.
+Summaries verifier::summarize(ModuleOp module, SymbolTableCollection &symbols) {
   Summaries summaries;
   auto functions = module.getOps<func::FuncOp>();
   for (func::FuncOp function : functions) {
@@ -61,85 +58,7 @@ Summaries summarize(ModuleOp module, SymbolTableCollection &symbols) {
   return summaries;
 }
 
-//===----------------------------------------------------------------------===//
-// Shifted parts of one buffer
-//===----------------------------------------------------------------------===//
-
-/// Elements that a memref covers, relative to its buffer; none if not static.
-struct Footprint {
-  int64_t offset;
-  SmallVector<int64_t> sizes, strides;
-
-  bool operator==(const Footprint &other) const {
-    return offset == other.offset && sizes == other.sizes &&
-           strides == other.strides;
-  }
-};
-
-std::optional<Footprint> getFootprint(Value value) {
-  auto type = dyn_cast<MemRefType>(value.getType());
-  Footprint footprint;
-  if (!type || !type.hasStaticShape() ||
-      failed(type.getStridesAndOffset(footprint.strides, footprint.offset)) ||
-      ShapedType::isDynamic(footprint.offset) ||
-      llvm::any_of(footprint.strides, ShapedType::isDynamic))
-    return std::nullopt;
-  llvm::append_range(footprint.sizes, type.getShape());
-  return footprint;
-}
-
-/// The covered elements, or none if there are too many to list.
-std::optional<llvm::DenseSet<int64_t>> listElements(const Footprint &print) {
-  constexpr int64_t kMost = 1 << 16;
-  llvm::DenseSet<int64_t> elements = {print.offset};
-  for (auto [size, stride] : llvm::zip_equal(print.sizes, print.strides)) {
-    if (static_cast<int64_t>(elements.size()) >
-        kMost / std::max<int64_t>(size, 1))
-      return std::nullopt;
-    llvm::DenseSet<int64_t> next;
-    for (int64_t element : elements)
-      for (int64_t i = 0; i < size; ++i)
-        next.insert(element + i * stride);
-    elements = std::move(next);
-  }
-  return elements;
-}
-
-/// First and last covered element.
-std::pair<int64_t, int64_t> getRange(const Footprint &print) {
-  int64_t first = print.offset, last = print.offset;
-  for (auto [size, stride] : llvm::zip_equal(print.sizes, print.strides))
-    (stride < 0 ? first : last) += (size - 1) * stride;
-  return {first, last};
-}
-
-/// Whether the two provably cover a common element without being the same.
-bool areShifted(const Footprint &a, const Footprint &b) {
-  if (a == b || llvm::is_contained(a.sizes, 0) ||
-      llvm::is_contained(b.sizes, 0))
-    return false;
-  auto [firstA, lastA] = getRange(a);
-  auto [firstB, lastB] = getRange(b);
-  if (lastA < firstB || lastB < firstA)
-    return false;
-  auto elementsA = listElements(a), elementsB = listElements(b);
-  if (elementsA && elementsB) {
-    // The same elements in another shape are an op on the whole in place.
-    if (a.offset == b.offset && *elementsA == *elementsB)
-      return false;
-    return llvm::any_of(*elementsA,
-                        [&](int64_t e) { return elementsB->contains(e); });
-  }
-  // Too many to list: ranges without holes still decide.
-  auto isDense = [](const Footprint &print, int64_t first, int64_t last) {
-    int64_t count = 1;
-    for (int64_t size : print.sizes)
-      count *= size;
-    return count == last - first + 1;
-  };
-  return isDense(a, firstA, lastA) && isDense(b, firstB, lastB) &&
-         firstA != firstB;
-}
+namespace {
 
 //===----------------------------------------------------------------------===//
 // One function
@@ -151,10 +70,7 @@ public:
                    const Summaries &summaries, SymbolTableCollection &symbols)
       : function(function), tenants(std::move(tenants)), summaries(summaries),
         symbols(symbols),
-        pointsTo(function, this->tenants, summaries, symbols) {
-    for (const Tenant &tenant : this->tenants)
-      tenantOps.insert(tenant.op);
-  }
+        pointsTo(function, this->tenants, summaries, symbols) {}
 
   LogicalResult run() {
     checkHomes();
@@ -252,54 +168,13 @@ private:
     return reached.contains(to);
   }
 
-  /// An op that writes a part of a buffer which overlaps another part that it
-  /// reads. Calls are left to their callee.
   void checkShifted(Operation *op) {
-    if (isa<CallOpInterface>(op))
-      return;
-    struct Part {
-      Value value;
-      unsigned tenant;
-    };
-    SmallVector<Part> read, written;
-    for (OpOperand &operand : op->getOpOperands()) {
-      const TenantSet &found = pointsTo.lookup(operand.get());
-      if (found.size() != 1 || !offsetsAreFromBuffer(operand.get()))
-        continue;
-      Use use = classifyUse(operand, summaries, symbols);
-      if (use.kind != Use::Access)
-        continue;
-      if (use.reads)
-        read.push_back({operand.get(), found.front()});
-      if (use.writes)
-        written.push_back({operand.get(), found.front()});
-    }
-    for (const Part &target : written)
-      for (const Part &source : read) {
-        if (target.tenant != source.tenant || target.value == source.value)
-          continue;
-        auto from = getFootprint(source.value), to = getFootprint(target.value);
-        if (from && to && areShifted(*from, *to))
-          error(tenants[target.tenant])
-                  .append("is read and written in parts that overlap but "
-                          "differ")
-                  .attachNote(op->getLoc())
-              << "by this";
-      }
-  }
-
-  /// Whether the offset in the value's type counts from the tenant's start:
-  /// only `memref.view` moves the base.
-  bool offsetsAreFromBuffer(Value value) {
-    for (Operation *op = value.getDefiningOp(); op;
-         op = value.getDefiningOp()) {
-      if (tenantOps.contains(op))
-        return true;
-      if (isa<memref::ViewOp>(op) || op->getNumOperands() == 0)
-        return false;
-      value = op->getOperand(0);
-    }
-    return false;
+    for (unsigned index :
+         findShifted(op, tenants, pointsTo, summaries, symbols))
+      error(tenants[index])
+              .append("is read and written in parts that overlap but differ")
+              .attachNote(op->getLoc())
+          << "by this";
   }
 
   void checkOccupancy(const Occupancy &occupancy) {
@@ -339,7 +214,6 @@ private:
 
   func::FuncOp function;
   std::vector<Tenant> tenants;
-  llvm::DenseSet<Operation *> tenantOps;
   const Summaries &summaries;
   SymbolTableCollection &symbols;
   PointsTo pointsTo;
@@ -365,6 +239,41 @@ LogicalResult memplan::verifyArenas(ModuleOp module) {
     FunctionVerifier verifier(function, std::move(claims->tenants), summaries,
                               symbols);
     hasFailed |= failed(verifier.run());
+  }
+  return failure(hasFailed);
+}
+
+LogicalResult memplan::verifyAccesses(ModuleOp module) {
+  SymbolTableCollection symbols;
+  Summaries summaries = summarize(module, symbols);
+  bool hasFailed = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    std::vector<Tenant> buffers;
+    auto addBuffer = [&](Operation *op, Value value) {
+      Tenant &buffer = buffers.emplace_back();
+      buffer.op = op;
+      buffer.value = value;
+    };
+    for (BlockArgument argument : function.getArguments())
+      if (isa<MemRefType>(argument.getType()))
+        addBuffer(nullptr, argument);
+    function.walk([&](Operation *op) {
+      if (isa<memref::AllocOp, memref::AllocaOp>(op))
+        addBuffer(op, op->getResult(0));
+    });
+    if (function.isExternal() || buffers.empty())
+      continue;
+    PointsTo pointsTo(function, buffers, summaries, symbols);
+    function.walk([&](Operation *op) {
+      for (unsigned index :
+           findShifted(op, buffers, pointsTo, summaries, symbols)) {
+        hasFailed = true;
+        (emitError(op->getLoc())
+         << "reads and writes parts of one buffer that overlap but differ")
+                .attachNote(buffers[index].getLoc())
+            << "of this buffer";
+      }
+    });
   }
   return failure(hasFailed);
 }

@@ -53,6 +53,10 @@ struct FunctionSummary {
 };
 using Summaries = llvm::DenseMap<mlir::Operation *, FunctionSummary>;
 
+/// The summaries of all functions of a module.
+Summaries summarize(mlir::ModuleOp module,
+                    mlir::SymbolTableCollection &symbols);
+
 /// What an operand's use does with the buffer behind it.
 struct Use {
   enum Kind { None, HandedOn, Access, Kept } kind = None;
@@ -99,6 +103,13 @@ private:
   mlir::SymbolTableCollection &symbols;
   llvm::DenseMap<mlir::Value, TenantSet> sets;
 };
+
+/// Tenants of which `op` writes a part that overlaps another part that it
+/// reads, without being the same. Only what is certain: parts whose place in
+/// the buffer is static.
+TenantSet findShifted(mlir::Operation *op, llvm::ArrayRef<Tenant> tenants,
+                      const PointsTo &pointsTo, const Summaries &summaries,
+                      mlir::SymbolTableCollection &symbols);
 
 /// A moment in the function: an op, or the completion of an op with regions.
 struct Node {

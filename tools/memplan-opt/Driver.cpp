@@ -4,6 +4,7 @@
 
 #include "OutputFiles.h"
 #include "Summary.h"
+#include "memplan/Analysis/ArenaVerifier.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
@@ -264,6 +265,10 @@ ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   if (!module)
     return code;
   if (options.emit != EmitKind::MLIR) {
+    // What the verifier would otherwise take for a fault of the plan.
+    if (failed(verifyAccesses(*module)))
+      return isONNX(options.input) ? ExitCode::Internal
+                                   : ExitCode::InvalidModel;
     // What the importer makes must pass; other IR may hold what upstream's
     // passes refuse.
     if (failed(runPipeline(*module, options, timing, buildMemPlanPipeline)))

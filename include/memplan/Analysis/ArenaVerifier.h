@@ -29,6 +29,11 @@ namespace memplan {
 /// - a slot stands where no planned buffer is, or is missing.
 mlir::LogicalResult verifyArenas(mlir::ModuleOp module);
 
+/// Checks that no op reads and writes parts of one buffer that overlap but
+/// differ, which no plan can make right. For IR of others, before it is
+/// planned; emits an error for each such op.
+mlir::LogicalResult verifyAccesses(mlir::ModuleOp module);
+
 } // namespace memplan
 
 #endif // MEMPLAN_ANALYSIS_ARENAVERIFIER_H
