@@ -94,7 +94,7 @@ Solution Run::run() {
 
 void Run::take(std::vector<int64_t> newPlaces) {
   int64_t newHeight = computeHeight(bodies, newPlaces);
-  if (newHeight >= height)
+  if (!places.empty() && newHeight >= height)
     return;
   height = newHeight;
   places = std::move(newPlaces);

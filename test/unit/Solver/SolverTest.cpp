@@ -133,6 +133,31 @@ TEST(Solver, PreferredOffsetsWhereTheyCostNothing) {
   EXPECT_EQ(solve(problem).height, 10) << "6 is not a multiple of 4";
 }
 
+TEST(Solver, HeightSinksWithWhatPreferencesMoveDown) {
+  // Any placement within 6 will do: a at 0, b above it at the next multiple of
+  // 4, which ends at 6. When a has gone to 2, b may go to 0: the height is 4.
+  Problem problem = {{make(0, 2, 2), make(0, 1, 2, 4)}, 6};
+  problem.buffers[0].preferredOffset = 2;
+  problem.buffers[1].preferredOffset = 0;
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.offsets, (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(solution.height, 4);
+  EXPECT_EQ(solution.status, Status::Optimal);
+}
+
+TEST(Solver, LargestHeight) {
+  // 2^62 + (2^62 - 1) = 2^63 - 1, the largest number there is.
+  constexpr int64_t half = int64_t{1} << 62;
+  for (const Problem &problem :
+       {Problem{{make(0, 1, half), make(0, 1, half - 1)}, {}},
+        Problem{{fixedAt(INT64_MAX - 1, make(0, 1, 1))}, {}},
+        Problem{{fixedAt(INT64_MAX, make(0, 1, 0))}, {}}}) {
+    Solution solution = solve(problem);
+    EXPECT_EQ(solution.height, INT64_MAX);
+    EXPECT_EQ(solution.status, Status::Optimal);
+  }
+}
+
 TEST(Solver, PerfectPackings) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     PerfectPackingOptions options;
