@@ -25,6 +25,7 @@ constexpr int maxRound = 24;
 struct NamedBranching {
   double floorWeight;
   std::vector<OrderKey> keys;
+  bool matchWalls = false;
 };
 
 /// Different in kind: what one is bad at another is good at. docs/Solver.md has
@@ -35,11 +36,13 @@ const std::vector<NamedBranching> &getPortfolio() {
       {0, {K::Length, K::Area, K::Crowding}},
       {-0.2, {K::Size, K::Length, K::Area}},
       {1, {K::Length, K::Area, K::Crowding}},
+      {0, {K::Length, K::Area, K::Crowding}, true},
       {-0.2, {K::Crowding, K::Length, K::Area}},
       {-3, {K::Crowding, K::Area, K::Length}},
       {0.5, {K::Sections, K::Size, K::Area}},
       {-3, {K::Crowding, K::Length, K::Area}},
       {-1000, {K::Crowding, K::Size, K::Length}},
+      {-0.2, {K::Size, K::Length, K::Area}, true},
       {-0.5, {K::Area, K::Length, K::Crowding}},
       {0.2, {K::Size, K::Length, K::Area}},
       {-1, {K::Length, K::Area, K::Crowding}},
@@ -84,11 +87,13 @@ void ComponentSolver::addBranchings(size_t count) {
     size_t next = branchings.size();
     if (next < getPortfolio().size()) {
       const NamedBranching &named = getPortfolio()[next];
-      branchings.push_back(
-          {named.floorWeight, computeRanks(in, crowding, named.keys)});
+      branchings.push_back({named.floorWeight,
+                            computeRanks(in, crowding, named.keys),
+                            named.matchWalls});
     } else {
       branchings.push_back({randomWeights[next % std::size(randomWeights)],
-                            computeRandomRanks(in, crowding, next)});
+                            computeRandomRanks(in, crowding, next),
+                            /*matchWalls=*/next % 2 == 0});
     }
   }
 }
@@ -219,22 +224,25 @@ void ComponentSolver::minimize(Bracket &bracket, int64_t goal) {
   }
 }
 
-/// One round: the goal itself, then ever easier heights until one is found, and
-/// from there down again.
-bool ComponentSolver::bisect(Bracket &bracket, int64_t goal, int round) {
-  int64_t failed = goal;
+/// One round: the goal itself, then a few easier heights, halfway between what
+/// was not reached and what was. Few, since each that fails costs as much as
+/// the goal, and the next round asks again.
+void ComponentSolver::bisect(Bracket &bracket, int64_t goal, int round) {
+  constexpr int maxFailures = 3;
   searchAll(bracket, goal, round);
-  while (bracket.height > std::max(goal, bracket.lowerBound) &&
-         !budget.isSpent()) {
+  int64_t failed = goal;
+  for (int failures = 0; failures < maxFailures && bracket.height > failed &&
+                         !budget.isSpent();) {
     failed = std::max(failed, bracket.lowerBound - quantum);
     int64_t middle = failed + (bracket.height - failed) / 2;
     middle = middle / quantum * quantum;
     if (middle <= failed)
-      return false;
-    if (searchAll(bracket, middle, round) != SearchResult::Found)
+      return;
+    if (searchAll(bracket, middle, round) != SearchResult::Found) {
       failed = middle;
+      ++failures;
+    }
   }
-  return true;
 }
 
 } // namespace memplan::solver

@@ -35,7 +35,7 @@ public:
 private:
   void dive(Bracket &bracket, int64_t goal);
   SearchResult searchAll(Bracket &bracket, int64_t capacity, int round);
-  bool bisect(Bracket &bracket, int64_t goal, int round);
+  void bisect(Bracket &bracket, int64_t goal, int round);
   size_t runBatch(size_t begin, size_t end, int64_t capacity, int64_t limit,
                   std::vector<SearchResult> &results);
   void conclude(Bracket &bracket, int64_t capacity, const SectionSearch &search,

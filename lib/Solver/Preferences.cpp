@@ -2,20 +2,73 @@
 
 #include "Preferences.h"
 
+#include "OverlapIndex.h"
+
+#include <algorithm>
+
 namespace memplan::solver {
 
-static bool collide(const Bodies &bodies, int a, int64_t placeOfA, int b,
-                    int64_t placeOfB) {
-  const Body &first = bodies.list[a], &second = bodies.list[b];
-  for (int p = first.firstPart; p < first.lastPart; ++p)
-    for (int q = second.firstPart; q < second.lastPart; ++q) {
-      const OccupancyIndex::Part &x = bodies.parts[p], &y = bodies.parts[q];
-      if (x.first < y.last && y.first < x.last &&
-          placeOfA + x.low < placeOfB + y.high &&
-          placeOfB + y.low < placeOfA + x.high)
-        return true;
-    }
-  return false;
+namespace {
+
+/// Which parts live in a range of sections. Only places change, so that one
+/// index serves all moves.
+class Neighbours {
+public:
+  explicit Neighbours(const Bodies &bodies)
+      : bodies(bodies), instance(sortParts()), index(instance) {}
+
+  /// Whether the body would share bytes with another one at `place`.
+  bool collide(int body, int64_t place, const std::vector<int64_t> &places,
+               int64_t &steps) const;
+
+private:
+  Instance sortParts();
+
+  const Bodies &bodies;
+  /// Parts by first section, and the body of each.
+  std::vector<const OccupancyIndex::Part *> parts;
+  std::vector<int> owners;
+  const Instance instance;
+  const OverlapIndex index;
+};
+
+} // namespace
+
+Instance Neighbours::sortParts() {
+  std::vector<std::pair<const OccupancyIndex::Part *, int>> sorted;
+  for (int b = 0; b < bodies.size(); ++b)
+    for (int p = bodies.list[b].firstPart; p < bodies.list[b].lastPart; ++p)
+      sorted.push_back({&bodies.parts[p], b});
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto &a, const auto &b) {
+                     return a.first->first < b.first->first;
+                   });
+  Instance result;
+  result.numItems = static_cast<int>(sorted.size());
+  for (auto [part, owner] : sorted) {
+    parts.push_back(part);
+    owners.push_back(owner);
+    result.first.push_back(part->first);
+    result.last.push_back(part->last);
+  }
+  return result;
+}
+
+bool Neighbours::collide(int body, int64_t place,
+                         const std::vector<int64_t> &places,
+                         int64_t &steps) const {
+  bool isFree = true;
+  for (int p = bodies.list[body].firstPart;
+       p < bodies.list[body].lastPart && isFree; ++p) {
+    const OccupancyIndex::Part &part = bodies.parts[p];
+    index.forEach(part.first, part.last, steps, [&](int item) {
+      int owner = owners[item];
+      isFree &= owner == body ||
+                place + part.low >= places[owner] + parts[item]->high ||
+                places[owner] + parts[item]->low >= place + part.high;
+    });
+  }
+  return !isFree;
 }
 
 static bool isLegal(const Bodies &bodies, int b, int64_t place,
@@ -28,6 +81,18 @@ static bool isLegal(const Bodies &bodies, int b, int64_t place,
 
 void movePreferred(const Problem &problem, const Bodies &bodies, int64_t height,
                    std::vector<int64_t> &places, Budget &budget) {
+  auto isPreference = [](const Buffer &buffer) {
+    return buffer.preferredOffset.has_value();
+  };
+  if (std::none_of(problem.buffers.begin(), problem.buffers.end(),
+                   isPreference))
+    return;
+  // A search that has spent its effort leaves preferences as they are, so they
+  // have steps of their own. These only run out if very many buffers are alive
+  // at once.
+  constexpr int64_t maxSteps = int64_t{1} << 29;
+  int64_t steps = 0;
+  Neighbours neighbours(bodies);
   std::vector<uint8_t> isMoved(bodies.size(), false);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     int b = bodies.bodyOf[i];
@@ -37,17 +102,13 @@ void movePreferred(const Problem &problem, const Bodies &bodies, int64_t height,
     if (wanted < bodies.distance[i])
       continue;
     wanted -= bodies.distance[i];
-    if (!isLegal(bodies, b, wanted, height) || budget.isSpent())
-      continue;
-    bool isFree = true;
-    for (int other = 0; other < bodies.size() && isFree; ++other)
-      isFree = other == b || !collide(bodies, b, wanted, other, places[other]);
-    budget.charge(bodies.size());
-    if (!isFree)
+    if (!isLegal(bodies, b, wanted, height) || steps > maxSteps ||
+        neighbours.collide(b, wanted, places, steps))
       continue;
     places[b] = wanted;
     isMoved[b] = true;
   }
+  budget.charge(steps);
 }
 
 } // namespace memplan::solver

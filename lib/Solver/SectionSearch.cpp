@@ -268,12 +268,34 @@ int SectionSearch::select(Range component) {
   int best = -1;
   for (int k = 0; k < count[section]; ++k) {
     int item = members[memberBegin[section] + k];
-    if (best < 0 || head[item] < head[best] ||
-        (head[item] == head[best] &&
-         branching->rank[item] < branching->rank[best]))
+    if (best < 0 || isBefore(item, best))
       best = item;
   }
   return descend(best);
+}
+
+bool SectionSearch::isBefore(int item, int other) const {
+  if (head[item] != head[other])
+    return head[item] < head[other];
+  if (branching->matchWalls) {
+    int walls = countWalls(item), otherWalls = countWalls(other);
+    if (walls != otherWalls)
+      return walls > otherWalls;
+  }
+  return branching->rank[item] < branching->rank[other];
+}
+
+/// How well an item would fill the hole in the skyline where it begins: a point
+/// for each side that is a wall, two if the wall is as high as the item's top.
+int SectionSearch::countWalls(int item) const {
+  auto countSide = [&](int section) {
+    if (section < 0 || section >= in.numSections || count[section] == 0)
+      return 1;
+    if (base[section] <= head[item])
+      return 0;
+    return base[section] == head[item] + in.size[item] ? 2 : 1;
+  };
+  return countSide(in.first[item] - 1) + countSide(in.last[item]);
 }
 
 /// An item is only branched on when nothing unplaced fits below it.

@@ -27,6 +27,9 @@ struct Branching {
   double floorWeight = 0;
   /// For each item, smaller first.
   std::vector<int> rank;
+  /// Of items that can begin equally low, first those that end where a higher
+  /// floor begins and as high as it (Burke et al. 2004: best fit for strips).
+  bool matchWalls = false;
 };
 
 enum class SearchResult { Found, Infeasible, Limit };
@@ -74,6 +77,8 @@ private:
   SearchResult branch(Range component);
   SearchResult searchParts(Range component);
   int select(Range component);
+  int countWalls(int item) const;
+  bool isBefore(int item, int other) const;
   int descend(int item);
 
   bool place(int item);
