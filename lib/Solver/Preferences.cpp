@@ -90,7 +90,7 @@ void movePreferred(const Problem &problem, const Bodies &bodies, int64_t height,
   // A search that has spent its effort leaves preferences as they are, so they
   // have steps of their own. These only run out if very many buffers are alive
   // at once.
-  constexpr int64_t maxSteps = int64_t{1} << 29;
+  constexpr int64_t maxSteps = int64_t{1} << 28;
   int64_t steps = 0;
   Neighbours neighbours(bodies);
   std::vector<uint8_t> isMoved(bodies.size(), false);

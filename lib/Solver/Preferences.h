@@ -10,7 +10,8 @@ namespace memplan::solver {
 
 /// Moves bodies, in the problem's order, to the first of their buffers'
 /// preferred offsets if that place is free and does not raise the height.
-/// O(preferences * bodies); stops when the budget is spent.
+/// Looks at the bodies that live at the same time, and is done however much of
+/// the budget is left.
 void movePreferred(const Problem &problem, const Bodies &bodies, int64_t height,
                    std::vector<int64_t> &places, Budget &budget);
 

@@ -133,6 +133,27 @@ TEST(Solver, PreferredOffsetsWhereTheyCostNothing) {
   EXPECT_EQ(solve(problem).height, 10) << "6 is not a multiple of 4";
 }
 
+TEST(Solver, PreferencesNeedNoEffort) {
+  // One of 100 bytes, then 10 bytes at a time: each may lie at 5.
+  Problem problem;
+  problem.buffers.push_back(make(0, 1, 100));
+  for (int64_t i = 1; i < 50'000; ++i) {
+    problem.buffers.push_back(make(i, i + 1, 10));
+    problem.buffers.back().preferredOffset = 5;
+  }
+  SolverOptions options;
+  options.effort = 0;
+  Outcome outcome = createSolver(options)->solve(problem);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(checkSolution(problem, *outcome.solution), "");
+  EXPECT_EQ(std::count(outcome.solution->offsets.begin(),
+                       outcome.solution->offsets.end(), 5),
+            49'999);
+  EXPECT_EQ(outcome.solution->height, 100);
+  // 50,000 * 50,000 looks would be ten times as many.
+  EXPECT_LT(outcome.solution->steps, 250'000'000);
+}
+
 TEST(Solver, HeightSinksWithWhatPreferencesMoveDown) {
   // Any placement within 6 will do: a at 0, b above it at the next multiple of
   // 4, which ends at 6. When a has gone to 2, b may go to 0: the height is 4.
