@@ -202,10 +202,13 @@ int64_t Run::solveComponent(const std::vector<int> &component) {
   return bracket.lowerBound;
 }
 
-/// Bodies of any shape: bisection with an exact search for small problems.
+/// Bodies of any shape: bisection with an exact search for small problems,
+/// which looks at all pairs of parts before it begins.
 void Run::solveBodies() {
   constexpr int maxBodies = 256;
-  if (bodies.size() > maxBodies)
+  constexpr size_t maxParts = 4096;
+  if (bodies.size() > maxBodies || bodies.parts.size() > maxParts ||
+      budget.isSpent())
     return;
   PairSearch search(bodies);
   int64_t target = goal;

@@ -133,6 +133,19 @@ TEST(Solver, PreferredOffsetsWhereTheyCostNothing) {
   EXPECT_EQ(solve(problem).height, 10) << "6 is not a multiple of 4";
 }
 
+TEST(Solver, GroupsOfManyMembers) {
+  // Two combs with teeth of one byte at 0, 4, 8, ...: the second lies one byte
+  // higher. Their pairs of teeth, 400 million, are not looked at one by one.
+  constexpr int64_t teeth = 20'000;
+  Problem problem;
+  for (int64_t group : {0, 1})
+    for (int64_t i = 0; i < teeth; ++i)
+      problem.buffers.push_back(inGroup(group, 4 * i, make(0, 1, 1)));
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(solve(problem).height, 4 * (teeth - 1) + 2);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
 TEST(Solver, PreferencesNeedNoEffort) {
   // One of 100 bytes, then 10 bytes at a time: each may lie at 5.
   Problem problem;
