@@ -117,6 +117,36 @@ void addPerfectPackings() {
       }
 }
 
+/// What each rule of the search is worth: the same packings with one rule off.
+void addRules() {
+  struct Rule {
+    const char *name;
+    bool SearchRules::*member;
+  };
+  constexpr Rule rules[] = {{"all", nullptr},
+                            {"no-decompose", &SearchRules::decompose},
+                            {"no-backjump", &SearchRules::backjump},
+                            {"no-remember", &SearchRules::remember},
+                            {"no-order-stacks", &SearchRules::orderStacks},
+                            {"no-order-twins", &SearchRules::orderTwins}};
+  for (const Rule &rule : rules) {
+    SolverOptions options;
+    if (rule.member)
+      options.rules.*rule.member = false;
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      PerfectPackingOptions packingOptions;
+      packingOptions.count = 100;
+      packingOptions.duration = 50;
+      packingOptions.sizeStep = 1;
+      packingOptions.seed = seed;
+      auto packing = makePerfectPacking(packingOptions);
+      if (packing)
+        add("rules/" + std::string(rule.name) + "/" + std::to_string(seed),
+            packing->problem, options);
+    }
+  }
+}
+
 void addScale() {
   for (int64_t count : {1000, 10000, 100000, 1000000}) {
     HeavyTailedOptions heavy;
@@ -137,6 +167,7 @@ int main(int argc, char **argv) {
   if (folder && !addFiles(folder))
     return 1;
   addPerfectPackings();
+  addRules();
   addScale();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))

@@ -142,7 +142,9 @@ FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
   constexpr int minHintedBodies = 1 << 16;
   constexpr int stepsBetweenLooks = 1024;
   // Each look at the index is likely a miss in the cache.
-  constexpr int64_t cost = 8;
+  constexpr int64_t cost = 16;
+  // Where a search is this long on average, hints are worth their small loss.
+  constexpr int64_t longSearch = 256;
   OccupancyIndex index(bodies.numSections);
   std::optional<Hints> hints;
   if (bodies.size() >= minHintedBodies)
@@ -150,7 +152,7 @@ FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
   std::vector<int64_t> places(bodies.size());
   bool mayStop = hasRun;
   hasRun = true;
-  int64_t steps = 0, numPlaced = 0;
+  int64_t steps = 0, allSteps = 0, numPlaced = 0;
   placeFixed(index, steps);
   for (int b : makeOrder(order)) {
     const Body &body = bodies.list[b];
@@ -159,7 +161,8 @@ FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
       continue;
     }
     int section = bodies.parts[body.firstPart].first;
-    int64_t hint = hints ? hints->get(section, body.extent) : 0;
+    bool useHint = hints && allSteps + steps > longSearch * numPlaced;
+    int64_t hint = useHint ? hints->get(section, body.extent) : 0;
     places[b] = findPlace(index, body, hint, goal, steps);
     if (hints)
       hints->set(section, body.extent, places[b]);
@@ -171,6 +174,7 @@ FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
       index.insert(bodies.parts[p], places[b], steps);
     if (++numPlaced % stepsBetweenLooks == 0) {
       budget.charge(cost * steps);
+      allSteps += steps;
       steps = 0;
       if (mayStop && budget.isSpent())
         return std::nullopt;

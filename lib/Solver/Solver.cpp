@@ -32,12 +32,17 @@ class Run {
 public:
   Run(const Problem &problem, const SolverOptions &options)
       : problem(problem), options(options), budget(options),
-        bodies(collectBodies(problem)) {}
+        bodies(collectBodies(problem)) {
+    allRectangles =
+        std::all_of(bodies.list.begin(), bodies.list.end(),
+                    [&](const Body &body) { return isRectangle(body); });
+  }
 
   Solution run();
 
 private:
   bool isDone() const { return height <= goal; }
+  bool canDive() const;
   bool isRectangle(const Body &body) const;
   void take(std::vector<int64_t> newPlaces);
   bool placeGreedily();
@@ -51,6 +56,7 @@ private:
   const SolverOptions options;
   Budget budget;
   const Bodies bodies;
+  bool allRectangles = false;
   int64_t lowerBound = 0;
   /// What to stop at.
   int64_t goal = 0;
@@ -81,9 +87,6 @@ Solution Run::run() {
   // With less than the bound's room there is nothing to be found.
   bool isHopeless = problem.capacity && *problem.capacity < lowerBound;
   if (!isDone() && !isHopeless) {
-    bool allRectangles =
-        std::all_of(bodies.list.begin(), bodies.list.end(),
-                    [&](const Body &body) { return isRectangle(body); });
     if (allRectangles)
       solveRectangles();
     else
@@ -109,10 +112,18 @@ bool Run::placeGreedily() {
     auto found = firstFit.run(order, goal, height, budget);
     if (found)
       take(std::move(*found));
-    if (isDone())
+    // What can be searched needs no second guess.
+    if (isDone() || canDive())
       break;
   }
   return true;
+}
+
+bool Run::canDive() const {
+  return allRectangles && std::all_of(bodies.list.begin(), bodies.list.end(),
+                                      [](const Body &body) {
+                                        return body.fixedPlace == noOffset;
+                                      });
 }
 
 /// One part that takes all bytes of its body, anywhere.
