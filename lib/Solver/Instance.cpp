@@ -7,6 +7,12 @@
 
 namespace memplan::solver {
 
+/// The difference, or the largest number if it does not fit.
+static int64_t measureLife(int64_t lower, int64_t upper) {
+  uint64_t length = static_cast<uint64_t>(upper) - static_cast<uint64_t>(lower);
+  return static_cast<int64_t>(std::min<uint64_t>(length, INT64_MAX));
+}
+
 Instance buildInstance(const std::vector<Instance::Item> &items) {
   struct Event {
     int64_t time;
@@ -42,7 +48,7 @@ Instance buildInstance(const std::vector<Instance::Item> &items) {
     instance.last[event.item] = instance.numSections;
   }
   for (const Instance::Item &item : items) {
-    instance.length.push_back(item.upper - item.lower);
+    instance.length.push_back(measureLife(item.lower, item.upper));
     instance.size.push_back(item.size);
     instance.padding.push_back(item.padding);
     instance.alignment.push_back(item.alignment);
