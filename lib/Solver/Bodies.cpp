@@ -22,7 +22,7 @@ private:
 
   const Problem &problem;
   Bodies bodies;
-  std::vector<Instance::Item> times;
+  std::vector<Strip::Item> times;
 };
 
 } // namespace
@@ -56,15 +56,15 @@ void BodyBuilder::cutIntoSections() {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return times[a].lower < times[b].lower;
   });
-  std::vector<Instance::Item> sorted;
+  std::vector<Strip::Item> sorted;
   sorted.reserve(times.size());
   for (int part : order)
     sorted.push_back(times[part]);
-  Instance instance = buildInstance(sorted);
-  bodies.numSections = instance.numSections;
+  Strip strip = buildStrip(sorted);
+  bodies.numSections = strip.numSections;
   for (size_t i = 0; i < order.size(); ++i) {
-    bodies.parts[order[i]].first = instance.first[i];
-    bodies.parts[order[i]].last = instance.last[i];
+    bodies.parts[order[i]].first = strip.first[i];
+    bodies.parts[order[i]].last = strip.last[i];
   }
 }
 

@@ -9,8 +9,8 @@
 #ifndef MEMPLAN_LIB_SOLVER_BODIES_H
 #define MEMPLAN_LIB_SOLVER_BODIES_H
 
-#include "Instance.h"
 #include "OccupancyIndex.h"
+#include "Strip.h"
 #include "memplan/Solver/Problem.h"
 
 namespace memplan::solver {

@@ -62,12 +62,12 @@ constexpr double randomWeights[] = {-0.2, -3, 0, -0.5, -10, -1, -1000};
 
 } // namespace
 
-ComponentSolver::ComponentSolver(const Instance &instance,
+ComponentSolver::ComponentSolver(const Strip &strip,
                                  const SolverOptions &options, Budget &budget)
-    : in(instance), rules(options.rules), budget(budget),
+    : in(strip), rules(options.rules), budget(budget),
       numThreads(options.threads > 0 ? options.threads
                                      : std::thread::hardware_concurrency()),
-      crowding(computeCrowding(instance)) {
+      crowding(computeCrowding(strip)) {
   numThreads = std::clamp<size_t>(numThreads, 1, maxThreads);
   quantum = 0;
   for (int i = 0; i < in.numItems; ++i) {
@@ -182,10 +182,11 @@ SearchResult ComponentSolver::searchAll(Bracket &bracket, int64_t capacity,
       searches.emplace_back(in, rules);
     addBranchings(i + batch);
     std::vector<SearchResult> results(batch);
-    size_t winner =
-        runBatch(i, i + batch, capacity, budget.getPiece(limit), results);
+    int64_t piece = budget.getPiece(limit);
+    size_t winner = runBatch(i, i + batch, capacity, piece, results);
+    // No more than the piece, so that the next has the same whatever the batch.
     for (size_t k = i; k < i + batch && k <= winner; ++k)
-      budget.charge(searches[k - i].getSteps());
+      budget.charge(std::min(searches[k - i].getSteps(), piece));
     if (winner < i + batch) {
       conclude(bracket, capacity, searches[winner - i], results[winner - i]);
       return results[winner - i];

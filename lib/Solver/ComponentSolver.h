@@ -4,9 +4,9 @@
 #define MEMPLAN_LIB_SOLVER_COMPONENTSOLVER_H
 
 #include "Budget.h"
-#include "Instance.h"
 #include "Orders.h"
 #include "SectionSearch.h"
+#include "Strip.h"
 
 #include <deque>
 
@@ -22,7 +22,7 @@ struct Bracket {
 /// Dives first, then a portfolio of exact searches under growing limits.
 class ComponentSolver {
 public:
-  ComponentSolver(const Instance &instance, const SolverOptions &options,
+  ComponentSolver(const Strip &strip, const SolverOptions &options,
                   Budget &budget);
 
   /// Looks for a placement of at most `goal`; ends when it has one, when the
@@ -43,7 +43,7 @@ private:
   void addBranchings(size_t count);
   bool isSearchable() const;
 
-  const Instance &in;
+  const Strip &in;
   const SearchRules rules;
   Budget &budget;
   size_t numThreads;

@@ -11,11 +11,11 @@ namespace memplan::solver {
 
 namespace {
 
-std::vector<int64_t> sumSections(const Instance &instance) {
-  std::vector<int64_t> sums(instance.numSections + 1, 0);
-  for (int i = 0; i < instance.numItems; ++i) {
-    sums[instance.first[i]] += instance.size[i];
-    sums[instance.last[i]] -= instance.size[i];
+std::vector<int64_t> sumSections(const Strip &strip) {
+  std::vector<int64_t> sums(strip.numSections + 1, 0);
+  for (int i = 0; i < strip.numItems; ++i) {
+    sums[strip.first[i]] += strip.size[i];
+    sums[strip.last[i]] -= strip.size[i];
   }
   std::partial_sum(sums.begin(), sums.end(), sums.begin());
   sums.pop_back();
@@ -31,9 +31,8 @@ constexpr double repairWeights[] = {0, 1, -3};
 
 } // namespace
 
-Dive::Dive(const Instance &instance, const SearchRules &rules)
-    : in(instance), rules(rules), unplaced(instance),
-      remaining(sumSections(instance)) {}
+Dive::Dive(const Strip &strip, const SearchRules &rules)
+    : in(strip), rules(rules), unplaced(strip), remaining(sumSections(strip)) {}
 
 std::optional<int64_t> Dive::run(int64_t capacity,
                                  const std::vector<int> &newRanks,
@@ -185,9 +184,9 @@ bool Dive::searchSuffix(size_t keep, int section, int64_t capacity,
       floor[s - begin] =
           std::max(floor[s - begin], offset[item] + in.size[item]);
   }
-  std::vector<Instance::Item> items;
+  std::vector<Strip::Item> items;
   for (int i : component) {
-    Instance::Item item{in.first[i], in.last[i], in.size[i], in.alignment[i]};
+    Strip::Item item{in.first[i], in.last[i], in.size[i], in.alignment[i]};
     item.padding = in.padding[i];
     item.floor = *std::max_element(floor.begin() + in.first[i] - begin,
                                    floor.begin() + in.last[i] - begin);
@@ -196,7 +195,7 @@ bool Dive::searchSuffix(size_t keep, int section, int64_t capacity,
   }
   steps += in.numItems;
 
-  Instance suffix = buildInstance(items);
+  Strip suffix = buildStrip(items);
   Branching branching;
   std::vector<int> order(component.size());
   std::iota(order.begin(), order.end(), 0);

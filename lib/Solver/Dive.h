@@ -19,7 +19,7 @@ namespace memplan::solver {
 /// Takes no fixed offsets.
 class Dive {
 public:
-  Dive(const Instance &instance, const SearchRules &rules);
+  Dive(const Strip &strip, const SearchRules &rules);
 
   /// Places all items, at most `capacity` high if it succeeds, and returns the
   /// height. A dive whose steps run out stops there and returns nothing.
@@ -40,7 +40,7 @@ private:
   bool searchSuffix(size_t keep, int section, int64_t capacity,
                     int64_t maxSteps);
 
-  const Instance &in;
+  const Strip &in;
   const SearchRules rules;
   std::vector<int> ranks;
   OverlapIndex unplaced;

@@ -2,7 +2,7 @@
 
 #include "OccupancyIndex.h"
 
-#include "Instance.h"
+#include "Strip.h"
 
 #include <algorithm>
 

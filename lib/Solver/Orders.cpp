@@ -10,18 +10,18 @@
 
 namespace memplan::solver {
 
-std::vector<int64_t> computeCrowding(const Instance &instance) {
-  std::vector<int64_t> live(instance.numSections + 1, 0);
-  for (int i = 0; i < instance.numItems; ++i) {
-    live[instance.first[i]] += instance.size[i];
-    live[instance.last[i]] -= instance.size[i];
+std::vector<int64_t> computeCrowding(const Strip &strip) {
+  std::vector<int64_t> live(strip.numSections + 1, 0);
+  for (int i = 0; i < strip.numItems; ++i) {
+    live[strip.first[i]] += strip.size[i];
+    live[strip.last[i]] -= strip.size[i];
   }
   std::partial_sum(live.begin(), live.end(), live.begin());
   RangeMaxTree tree(live);
   std::vector<int64_t> crowding;
-  crowding.reserve(instance.numItems);
-  for (int i = 0; i < instance.numItems; ++i)
-    crowding.push_back(tree.max(instance.first[i], instance.last[i]).value);
+  crowding.reserve(strip.numItems);
+  for (int i = 0; i < strip.numItems; ++i)
+    crowding.push_back(tree.max(strip.first[i], strip.last[i]).value);
   return crowding;
 }
 
@@ -34,11 +34,10 @@ static std::vector<int> toRanks(const std::vector<int> &order) {
 
 /// Keys are doubles since size times length may not fit 64 bits; both factors
 /// are exact up to 2^53, and a rounding beyond that only changes an order.
-static double getKey(const Instance &instance,
-                     const std::vector<int64_t> &crowding, OrderKey key,
-                     int item) {
-  double length = static_cast<double>(instance.length[item]);
-  double size = static_cast<double>(instance.size[item]);
+static double getKey(const Strip &strip, const std::vector<int64_t> &crowding,
+                     OrderKey key, int item) {
+  double length = static_cast<double>(strip.length[item]);
+  double size = static_cast<double>(strip.size[item]);
   switch (key) {
   case OrderKey::Length:
     return length;
@@ -47,22 +46,22 @@ static double getKey(const Instance &instance,
   case OrderKey::Size:
     return size;
   case OrderKey::Sections:
-    return instance.last[item] - instance.first[item];
+    return strip.last[item] - strip.first[item];
   case OrderKey::Crowding:
     return static_cast<double>(crowding[item]);
   }
   return 0;
 }
 
-std::vector<int> computeRanks(const Instance &instance,
+std::vector<int> computeRanks(const Strip &strip,
                               const std::vector<int64_t> &crowding,
                               const std::vector<OrderKey> &keys) {
-  std::vector<int> order(instance.numItems);
+  std::vector<int> order(strip.numItems);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     for (OrderKey key : keys) {
-      double x = getKey(instance, crowding, key, a);
-      double y = getKey(instance, crowding, key, b);
+      double x = getKey(strip, crowding, key, a);
+      double y = getKey(strip, crowding, key, b);
       if (x != y)
         return x > y;
     }
@@ -83,7 +82,7 @@ int64_t scaledLog2(int64_t value) {
 
 } // namespace
 
-std::vector<int> computeRandomRanks(const Instance &instance,
+std::vector<int> computeRandomRanks(const Strip &strip,
                                     const std::vector<int64_t> &crowding,
                                     uint64_t seed) {
   SplitMix64 random(seed);
@@ -91,12 +90,12 @@ std::vector<int> computeRandomRanks(const Instance &instance,
   int64_t ofCrowding = random.below(4096) - 1024;
   int64_t noise = 1 + random.below(1 + random.below(1 << 18));
   std::vector<int64_t> keys;
-  keys.reserve(instance.numItems);
-  for (int i = 0; i < instance.numItems; ++i)
-    keys.push_back(ofLength * scaledLog2(instance.length[i]) +
-                   ofSize * scaledLog2(instance.size[i]) +
+  keys.reserve(strip.numItems);
+  for (int i = 0; i < strip.numItems; ++i)
+    keys.push_back(ofLength * scaledLog2(strip.length[i]) +
+                   ofSize * scaledLog2(strip.size[i]) +
                    ofCrowding * scaledLog2(crowding[i]) + random.below(noise));
-  std::vector<int> order(instance.numItems);
+  std::vector<int> order(strip.numItems);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return keys[a] > keys[b]; });

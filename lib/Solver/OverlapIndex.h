@@ -3,7 +3,7 @@
 #ifndef MEMPLAN_LIB_SOLVER_OVERLAPINDEX_H
 #define MEMPLAN_LIB_SOLVER_OVERLAPINDEX_H
 
-#include "Instance.h"
+#include "Strip.h"
 
 #include <algorithm>
 
@@ -15,10 +15,10 @@ namespace memplan::solver {
 /// skipped whole.
 class OverlapIndex {
 public:
-  explicit OverlapIndex(const Instance &instance)
-      : in(&instance), words(numBlocks(instance.numItems, 64)),
+  explicit OverlapIndex(const Strip &strip)
+      : in(&strip), words(numBlocks(strip.numItems, 64)),
         lastOfWord(words.size(), 0),
-        lastOfBlock(numBlocks(instance.numItems, 64 * 64), 0),
+        lastOfBlock(numBlocks(strip.numItems, 64 * 64), 0),
         countOfBlock(lastOfBlock.size(), 0) {
     for (int i = 0; i < in->numItems; ++i) {
       words[i / 64] |= uint64_t{1} << (i % 64);
@@ -66,7 +66,7 @@ private:
     return (static_cast<size_t>(items) + size - 1) / size;
   }
 
-  const Instance *in;
+  const Strip *in;
   std::vector<uint64_t> words;
   std::vector<int> lastOfWord, lastOfBlock, countOfBlock;
 };

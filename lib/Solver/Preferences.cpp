@@ -15,26 +15,26 @@ namespace {
 class Neighbours {
 public:
   explicit Neighbours(const Bodies &bodies)
-      : bodies(bodies), instance(sortParts()), index(instance) {}
+      : bodies(bodies), strip(sortParts()), index(strip) {}
 
   /// Whether the body would share bytes with another one at `place`.
   bool collide(int body, int64_t place, const std::vector<int64_t> &places,
                int64_t &steps) const;
 
 private:
-  Instance sortParts();
+  Strip sortParts();
 
   const Bodies &bodies;
   /// Parts by first section, and the body of each.
   std::vector<const OccupancyIndex::Part *> parts;
   std::vector<int> owners;
-  const Instance instance;
+  const Strip strip;
   const OverlapIndex index;
 };
 
 } // namespace
 
-Instance Neighbours::sortParts() {
+Strip Neighbours::sortParts() {
   std::vector<std::pair<const OccupancyIndex::Part *, int>> sorted;
   for (int b = 0; b < bodies.size(); ++b)
     for (int p = bodies.list[b].firstPart; p < bodies.list[b].lastPart; ++p)
@@ -43,7 +43,7 @@ Instance Neighbours::sortParts() {
                    [](const auto &a, const auto &b) {
                      return a.first->first < b.first->first;
                    });
-  Instance result;
+  Strip result;
   result.numItems = static_cast<int>(sorted.size());
   for (auto [part, owner] : sorted) {
     parts.push_back(part);

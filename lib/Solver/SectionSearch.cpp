@@ -20,8 +20,8 @@ constexpr size_t numRemembered = size_t{1} << 16;
 
 } // namespace
 
-SectionSearch::SectionSearch(const Instance &instance, const SearchRules &rules)
-    : in(instance), rules(rules), words((instance.numItems + 63) / 64) {
+SectionSearch::SectionSearch(const Strip &strip, const SearchRules &rules)
+    : in(strip), rules(rules), words((strip.numItems + 63) / 64) {
   adjacency.assign(size_t(in.numItems) * words, 0);
   wordBegin.assign(in.numItems, words);
   wordEnd.assign(in.numItems, 0);
@@ -105,14 +105,14 @@ void SectionSearch::reset(int64_t newCapacity) {
     std::vector<int> byRank(in.numItems);
     for (int i = 0; i < in.numItems; ++i)
       byRank[branching->rank[i]] = i;
-    std::map<std::tuple<int, int, int64_t, int64_t>, int> previous;
+    std::map<std::tuple<int, int, int64_t, int64_t, int64_t>, int> previous;
     for (int i : byRank) {
       if (in.fixedOffset[i] != noOffset)
         continue;
-      auto [it, isNew] =
-          previous.try_emplace({in.first[i], in.last[i],
-                                in.size[i] - in.padding[i], in.alignment[i]},
-                               i);
+      auto [it, isNew] = previous.try_emplace({in.first[i], in.last[i],
+                                               in.size[i] - in.padding[i],
+                                               in.alignment[i], in.floor[i]},
+                                              i);
       if (!isNew) {
         twin[i] = it->second;
         it->second = i;
@@ -498,6 +498,7 @@ int SectionSearch::findSwapPartner(int item) const {
                  in.fixedOffset[other] == noOffset &&
                  in.alignment[other] == in.alignment[item] &&
                  in.padding[other] >= in.padding[item] &&
+                 in.floor[item] <= offset[other] &&
                  in.size[other] % in.alignment[other] == 0;
   return maySwap ? other : -1;
 }

@@ -9,7 +9,7 @@
 #ifndef MEMPLAN_LIB_SOLVER_SECTIONSEARCH_H
 #define MEMPLAN_LIB_SOLVER_SECTIONSEARCH_H
 
-#include "Instance.h"
+#include "Strip.h"
 #include "memplan/Solver/Solver.h"
 
 #include <cstdint>
@@ -36,7 +36,7 @@ enum class SearchResult { Found, Infeasible, Limit };
 
 class SectionSearch {
 public:
-  SectionSearch(const Instance &instance, const SearchRules &rules);
+  SectionSearch(const Strip &strip, const SearchRules &rules);
 
   /// Looks for a placement of at most `capacity` bytes within `maxSteps` steps.
   /// May be called again with another capacity or branching. Ends with `Limit`
@@ -112,11 +112,11 @@ private:
     steps += wordEnd[item] - wordBegin[item];
   }
 
-  const Instance &in;
+  const Strip &in;
   const SearchRules rules;
   const int words;
 
-  // Fixed for the instance.
+  // Fixed for the strip.
   std::vector<Word> adjacency;
   std::vector<int> wordBegin, wordEnd;
   std::vector<int> memberBegin, slotBegin;

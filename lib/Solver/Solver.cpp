@@ -189,21 +189,21 @@ int64_t Run::solveComponent(const std::vector<int> &component) {
   int64_t grain = 0;
   for (int b : component)
     grain = std::gcd(grain, bodies.list[b].modulus);
-  std::vector<Instance::Item> items;
+  std::vector<Strip::Item> items;
   Bracket bracket;
   bracket.lowerBound = 0;
   for (int b : component) {
     const Body &body = bodies.list[b];
     int64_t size = alignUp(body.extent, grain);
-    Instance::Item item{body.lower, body.upper, size, body.modulus};
+    Strip::Item item{body.lower, body.upper, size, body.modulus};
     item.fixedOffset = body.fixedPlace;
     item.padding = size - body.extent;
     items.push_back(item);
     bracket.offsets.push_back(places[b]);
     bracket.height = std::max(bracket.height, places[b] + body.extent);
   }
-  Instance instance = buildInstance(items);
-  ComponentSolver solver(instance, options, budget);
+  Strip strip = buildStrip(items);
+  ComponentSolver solver(strip, options, budget);
   if (problem.capacity)
     solver.reach(bracket, goal);
   else

@@ -313,6 +313,23 @@ def test_drawing_of_a_given_placement(table):
     assert ElementTree.fromstring(done.stdout).tag.endswith("svg")
 
 
+def test_output_through_a_link_keeps_the_link(tmp_path):
+    (tmp_path / "real.csv").write_text("before")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    solve("-", "-o", tmp_path / "link.csv", stdin=SMALL)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("id,")
+
+
+def test_output_to_a_pipe_goes_through_it(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        solve("-", "-o", pipe, stdin=SMALL)
+        assert reader.communicate()[0].startswith("id,")
+    assert pipe.is_fifo()
+
+
 # --- the published instances ------------------------------------------------------------------------------------
 
 

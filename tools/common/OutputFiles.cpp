@@ -2,6 +2,7 @@
 
 #include "OutputFiles.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -28,14 +29,27 @@ Error OutputFiles::add(StringRef path,
   if (!folder.empty())
     if (std::error_code code = sys::fs::create_directories(folder))
       return fileError(folder, code);
-  if (sys::fs::is_directory(path))
-    return fileError(path, std::make_error_code(std::errc::is_a_directory));
-  auto file = sys::fs::TempFile::create(path + ".%%%%%%%%.tmp",
+  // What a link leads to is written, not the link.
+  SmallString<128> target(path);
+  sys::fs::file_status status;
+  if (!sys::fs::status(path, status)) {
+    if (status.type() == sys::fs::file_type::directory_file)
+      return fileError(path, std::make_error_code(std::errc::is_a_directory));
+    // A device or a pipe can't be replaced by a file.
+    if (status.type() != sys::fs::file_type::regular_file) {
+      special.push_back({std::string(), path.str()});
+      raw_string_ostream os(special.back().content);
+      return write(os);
+    }
+    if (std::error_code code = sys::fs::real_path(path, target))
+      return fileError(path, code);
+  }
+  auto file = sys::fs::TempFile::create(target + ".%%%%%%%%.tmp",
                                         sys::fs::all_read | sys::fs::all_write);
   if (!file)
     return fileError(path, errorToErrorCode(file.takeError()));
   int descriptor = file->FD;
-  pending.push_back({std::move(*file), path.str()});
+  pending.push_back({std::move(*file), target.str().str()});
   raw_fd_ostream os(descriptor, /*shouldClose=*/false);
   Error failed = write(os);
   os.flush();
@@ -45,6 +59,18 @@ Error OutputFiles::add(StringRef path,
     return joinErrors(std::move(failed), fileError(path, code));
   }
   return failed;
+}
+
+Error OutputFiles::writeSpecial(const Special &output) {
+  std::error_code code;
+  raw_fd_ostream os(output.path, code, sys::fs::CD_OpenExisting);
+  if (code)
+    return fileError(output.path, code);
+  os << output.content;
+  os.close();
+  code = os.error();
+  os.clear_error();
+  return code ? fileError(output.path, code) : Error::success();
 }
 
 Error OutputFiles::commit() {
@@ -58,6 +84,10 @@ Error OutputFiles::commit() {
     }
     standardOutput.clear();
   }
+  for (const Special &output : special)
+    if (Error failed = writeSpecial(output))
+      return failed;
+  special.clear();
   Error result = Error::success();
   for (Pending &output : pending)
     result = joinErrors(std::move(result), output.file.keep(output.path));

@@ -18,7 +18,8 @@ public:
   ~OutputFiles();
 
   /// Writes one file through `write`; `-` is standard output, written on
-  /// commit. Missing parent folders are made.
+  /// commit. Missing parent folders are made. A link stays a link: what it
+  /// leads to is written.
   llvm::Error add(llvm::StringRef path,
                   llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
 
@@ -30,7 +31,15 @@ private:
     llvm::sys::fs::TempFile file;
     std::string path;
   };
+  /// A device or a pipe, written in place on commit.
+  struct Special {
+    std::string content;
+    std::string path;
+  };
+  static llvm::Error writeSpecial(const Special &output);
+
   std::vector<Pending> pending;
+  std::vector<Special> special;
   std::string standardOutput;
 };
 

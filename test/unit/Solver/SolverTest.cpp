@@ -1,7 +1,7 @@
 //===- SolverTest.cpp - The solvers on chosen problems --------------------===//
 
 #include "memplan/Solver/Solver.h"
-#include "../../../lib/Solver/Instance.h"
+#include "../../../lib/Solver/Strip.h"
 #include "Make.h"
 #include "memplan/Solver/Checker.h"
 #include "memplan/Solver/Instances.h"
@@ -136,7 +136,7 @@ TEST(Solver, PreferredOffsetsWhereTheyCostNothing) {
 
 TEST(Solver, LivesAcrossAllTimes) {
   // 2^64 - 1 points, which is no number of 64 bits; 4, 3 and 5 at time 0.
-  EXPECT_EQ(buildInstance({{INT64_MIN, INT64_MAX, 1, 1}, {-1, 2, 1, 1}}).length,
+  EXPECT_EQ(buildStrip({{INT64_MIN, INT64_MAX, 1, 1}, {-1, 2, 1, 1}}).length,
             (std::vector<int64_t>{INT64_MAX, 3}));
   Solution solution = solve({{make(INT64_MIN, INT64_MAX, 4),
                               make(INT64_MIN, 1, 3), make(0, INT64_MAX, 5)},

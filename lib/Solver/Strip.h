@@ -1,4 +1,4 @@
-//===- Instance.h - Offset assignment in the solver's terms -----*- C++ -*-===//
+//===- Strip.h - Offset assignment in the solver's terms --------*- C++ -*-===//
 //
 // The form in which the exact search takes a problem: time is cut into
 // *sections*, the maximal sets of buffers that live at once, and a buffer's
@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MEMPLAN_LIB_SOLVER_INSTANCE_H
-#define MEMPLAN_LIB_SOLVER_INSTANCE_H
+#ifndef MEMPLAN_LIB_SOLVER_STRIP_H
+#define MEMPLAN_LIB_SOLVER_STRIP_H
 
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,7 @@ constexpr int64_t noOffset = -1;
 
 /// Rectangles to be stacked. One entry per item in each vector; every item
 /// has a positive size and lives in at least one section.
-struct Instance {
+struct Strip {
   int numItems = 0;
   int numSections = 0;
   /// The sections an item lives in: [first, last).
@@ -36,7 +36,7 @@ struct Instance {
   /// No lower offset is possible: the top of what is below and isn't moved.
   std::vector<int64_t> floor;
 
-  /// What `buildInstance` needs of an item.
+  /// What `buildStrip` needs of an item.
   struct Item {
     int64_t lower, upper, size, alignment;
     int64_t fixedOffset = noOffset;
@@ -50,11 +50,11 @@ struct Instance {
 };
 
 /// Items, sorted by `lower`, keep their order. O(n log n).
-Instance buildInstance(const std::vector<Instance::Item> &items);
+Strip buildStrip(const std::vector<Strip::Item> &items);
 
 /// What all offsets are multiples of: the greatest common divisor of the
 /// alignments, at least 1.
-int64_t computeGrain(const Instance &instance);
+int64_t computeGrain(const Strip &strip);
 
 inline int64_t alignUp(int64_t value, int64_t alignment) {
   return alignment == 1 ? value
@@ -63,4 +63,4 @@ inline int64_t alignUp(int64_t value, int64_t alignment) {
 
 } // namespace memplan::solver
 
-#endif // MEMPLAN_LIB_SOLVER_INSTANCE_H
+#endif // MEMPLAN_LIB_SOLVER_STRIP_H

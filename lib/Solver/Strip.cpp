@@ -1,6 +1,6 @@
-//===- Instance.cpp - Cutting time into sections --------------------------===//
+//===- Strip.cpp - Cutting time into sections --------------------------===//
 
-#include "Instance.h"
+#include "Strip.h"
 
 #include <algorithm>
 #include <numeric>
@@ -13,7 +13,7 @@ static int64_t measureLife(int64_t lower, int64_t upper) {
   return static_cast<int64_t>(std::min<uint64_t>(length, INT64_MAX));
 }
 
-Instance buildInstance(const std::vector<Instance::Item> &items) {
+Strip buildStrip(const std::vector<Strip::Item> &items) {
   struct Event {
     int64_t time;
     bool isStart;
@@ -31,36 +31,36 @@ Instance buildInstance(const std::vector<Instance::Item> &items) {
            : a.isStart != b.isStart ? a.isStart < b.isStart
                                     : a.item < b.item;
   });
-  Instance instance;
-  instance.numItems = static_cast<int>(items.size());
-  instance.first.resize(items.size());
-  instance.last.resize(items.size());
+  Strip strip;
+  strip.numItems = static_cast<int>(items.size());
+  strip.first.resize(items.size());
+  strip.last.resize(items.size());
   // A set of live items is maximal where an end follows a start.
   bool grew = false;
   for (const Event &event : events) {
     if (event.isStart) {
-      instance.first[event.item] = instance.numSections;
+      strip.first[event.item] = strip.numSections;
       grew = true;
       continue;
     }
-    instance.numSections += grew;
+    strip.numSections += grew;
     grew = false;
-    instance.last[event.item] = instance.numSections;
+    strip.last[event.item] = strip.numSections;
   }
-  for (const Instance::Item &item : items) {
-    instance.length.push_back(measureLife(item.lower, item.upper));
-    instance.size.push_back(item.size);
-    instance.padding.push_back(item.padding);
-    instance.alignment.push_back(item.alignment);
-    instance.fixedOffset.push_back(item.fixedOffset);
-    instance.floor.push_back(alignUp(item.floor, item.alignment));
+  for (const Strip::Item &item : items) {
+    strip.length.push_back(measureLife(item.lower, item.upper));
+    strip.size.push_back(item.size);
+    strip.padding.push_back(item.padding);
+    strip.alignment.push_back(item.alignment);
+    strip.fixedOffset.push_back(item.fixedOffset);
+    strip.floor.push_back(alignUp(item.floor, item.alignment));
   }
-  return instance;
+  return strip;
 }
 
-int64_t computeGrain(const Instance &instance) {
+int64_t computeGrain(const Strip &strip) {
   int64_t grain = 0;
-  for (int64_t alignment : instance.alignment)
+  for (int64_t alignment : strip.alignment)
     grain = std::gcd(grain, alignment);
   return std::max<int64_t>(grain, 1);
 }
