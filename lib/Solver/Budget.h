@@ -36,7 +36,6 @@ public:
     return deadline ? std::min(wanted, shortPiece) : wanted;
   }
   int64_t getUsed() const { return used; }
-  int64_t getLeft() const { return left; }
 
 private:
   using Clock = std::chrono::steady_clock;

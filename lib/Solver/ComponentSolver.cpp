@@ -55,9 +55,6 @@ const std::vector<NamedBranching> &getPortfolio() {
 constexpr int64_t minThreadedLimit = int64_t{1} << 23;
 constexpr size_t maxThreads = 16;
 
-/// What a dive takes, over the number of items times how many live at once.
-constexpr double diveStepsPerMeeting = 16;
-
 constexpr double randomWeights[] = {-0.2, -3, 0, -0.5, -10, -1, -1000};
 
 } // namespace
@@ -105,14 +102,6 @@ void ComponentSolver::dive(Bracket &bracket, int64_t goal) {
   for (int64_t fixed : in.fixedOffset)
     if (fixed != noOffset)
       return;
-  // A dive that can't end within the budget is not begun.
-  int64_t lives = 0;
-  for (int i = 0; i < in.numItems; ++i)
-    lives += in.last[i] - in.first[i];
-  if (static_cast<double>(lives) / in.numSections * in.numItems *
-          diveStepsPerMeeting >
-      static_cast<double>(budget.getLeft()))
-    return;
   using K = OrderKey;
   const std::vector<OrderKey> orders[] = {
       {K::Length, K::Area, K::Crowding},
