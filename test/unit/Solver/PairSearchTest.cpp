@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <random>
-#include <sstream>
 
 using namespace memplan::solver;
 using namespace memplan::solver::test;
@@ -17,19 +16,6 @@ using namespace memplan::solver::test;
 namespace {
 
 constexpr int64_t manySteps = 10'000'000;
-
-std::string print(const Problem &problem) {
-  std::ostringstream os;
-  for (const Buffer &buffer : problem.buffers) {
-    os << "\n  [" << buffer.lower << ", " << buffer.upper << ") size "
-       << buffer.size << " alignment " << buffer.alignment;
-    if (buffer.fixedOffset)
-      os << " fixed at " << *buffer.fixedOffset;
-    if (buffer.group)
-      os << " group " << buffer.group->id << " at " << buffer.group->offset;
-  }
-  return os.str();
-}
 
 bool areInOneGroup(const Buffer &a, const Buffer &b) {
   return a.group && b.group && a.group->id == b.group->id;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BruteForce.h"
+#include "Make.h"
 #include "memplan/Solver/Checker.h"
 #include "memplan/Solver/Instances.h"
 #include "memplan/Solver/Solver.h"
@@ -14,29 +15,12 @@
 #include "gtest/gtest.h"
 
 #include <functional>
-#include <sstream>
 
 using namespace memplan::solver;
+using namespace memplan::solver::test;
 using memplan::solver::test::BruteForce;
 
 namespace {
-
-std::string print(const Problem &problem) {
-  std::ostringstream os;
-  for (const Buffer &buffer : problem.buffers) {
-    os << "\n  [" << buffer.lower << ", " << buffer.upper << ") size "
-       << buffer.size << " alignment " << buffer.alignment;
-    if (buffer.fixedOffset)
-      os << " fixed at " << *buffer.fixedOffset;
-    if (buffer.preferredOffset)
-      os << " prefers " << *buffer.preferredOffset;
-    if (buffer.group)
-      os << " group " << buffer.group->id << " at " << buffer.group->offset;
-  }
-  if (problem.capacity)
-    os << "\n  capacity " << *problem.capacity;
-  return os.str();
-}
 
 /// What is wrong with the solver's answer, given the true minimum.
 std::string judge(const Problem &problem, std::optional<int64_t> minimum,

@@ -1,7 +1,7 @@
 //===- SolverTest.cpp - The solvers on chosen problems --------------------===//
 
 #include "memplan/Solver/Solver.h"
-#include "../../../lib/Solver/Strip.h"
+#include "../../../lib/Solver/SectionSearch.h"
 #include "Make.h"
 #include "memplan/Solver/Checker.h"
 #include "memplan/Solver/Instances.h"
@@ -229,6 +229,23 @@ TEST(Solver, AnyNumberOfThreadsGivesTheSame) {
     EXPECT_EQ(outcome.solution->offsets, first->offsets);
     EXPECT_EQ(outcome.solution->steps, first->steps);
   }
+}
+
+TEST(SectionSearch, FloorsTellEqualLivesApart) {
+  auto find = [](int64_t upperSize, int64_t upperFloor, int64_t lowerSize,
+                 int64_t capacity) {
+    Strip::Item upper{0, 1, upperSize, 1}, lower{0, 1, lowerSize, 1};
+    upper.floor = upperFloor;
+    Strip strip = buildStrip({upper, lower});
+    Branching branching;
+    branching.rank = {0, 1}; // the upper one comes first where a rule may say
+    return SectionSearch(strip, SearchRules()).run(capacity, branching, 1000);
+  };
+  // Equal sizes: one at 5 and the other at 0 end at 6, one cannot be below.
+  EXPECT_EQ(find(1, 5, 1, 6), SearchResult::Found);
+  // 2 bytes at 0, 1 byte on them at 2: 3 in all; the other way round it is 5.
+  EXPECT_EQ(find(1, 2, 2, 3), SearchResult::Found);
+  EXPECT_EQ(find(1, 2, 2, 2), SearchResult::Infeasible);
 }
 
 TEST(Solver, LargestHeight) {
