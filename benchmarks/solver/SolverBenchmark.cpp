@@ -153,6 +153,24 @@ void addScale() {
     heavy.count = count;
     add("heavy-tailed/" + std::to_string(count), makeHeavyTailed(heavy));
   }
+  // More alive at once: from longer lives, from fewer points of time, and with
+  // an alignment that most sizes are below.
+  HeavyTailedOptions dense;
+  dense.count = 1'000'000;
+  dense.maxSize = int64_t{1} << 30;
+  for (int64_t minLifetime : {64, 100, 1000}) {
+    dense.minLifetime = minLifetime;
+    add("heavy-tailed/lives-from-" + std::to_string(minLifetime),
+        makeHeavyTailed(dense));
+  }
+  dense.minLifetime = 4;
+  dense.duration = 10'000;
+  dense.maxLifetime = 10'000;
+  for (int64_t alignment : {1, 512}) {
+    dense.alignment = alignment;
+    add("heavy-tailed/aligned-to-" + std::to_string(alignment),
+        makeHeavyTailed(dense));
+  }
   for (int64_t ops : {100, 1000, 10000, 100000}) {
     ModelTraceOptions trace;
     trace.ops = ops;

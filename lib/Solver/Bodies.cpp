@@ -100,6 +100,16 @@ Bodies collectBodies(const Problem &problem) {
   return BodyBuilder(problem).run();
 }
 
+std::vector<int64_t> computeLiveBytes(const Bodies &bodies) {
+  std::vector<int64_t> live(bodies.numSections + 1, 0);
+  for (const OccupancyIndex::Part &part : bodies.parts) {
+    live[part.first] += part.high - part.low;
+    live[part.last] -= part.high - part.low;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  return live;
+}
+
 std::vector<int64_t> toOffsets(const Bodies &bodies,
                                const std::vector<int64_t> &places) {
   std::vector<int64_t> offsets(bodies.bodyOf.size());

@@ -46,6 +46,9 @@ struct Bodies {
 /// The problem must have passed `checkProblem`. O(n log n).
 Bodies collectBodies(const Problem &problem);
 
+/// The bytes that are taken in each section, by fixed bodies and others.
+std::vector<int64_t> computeLiveBytes(const Bodies &bodies);
+
 /// One per buffer.
 std::vector<int64_t> toOffsets(const Bodies &bodies,
                                const std::vector<int64_t> &places);

@@ -35,6 +35,13 @@ public:
     wanted = std::min(wanted, left);
     return deadline ? std::min(wanted, shortPiece) : wanted;
   }
+  /// A budget of its own of at most so many of the steps that are left.
+  Budget getPart(int64_t steps) const {
+    Budget part = *this;
+    part.left = std::min(left, steps);
+    part.used = 0;
+    return part;
+  }
   int64_t getUsed() const { return used; }
 
 private:

@@ -12,10 +12,6 @@ namespace memplan::solver {
 
 namespace {
 
-/// The exact search is for so many items at most: it keeps which of them
-/// overlap as a matrix of bits.
-constexpr int maxSearchItems = 4096;
-
 /// The first round gives each search about five times what it takes to place
 /// all items without turning back; each further round has twice as many
 /// searches, each twice as long.

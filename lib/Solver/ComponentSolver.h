@@ -22,6 +22,10 @@ struct Bracket {
 /// Dives first, then a portfolio of exact searches under growing limits.
 class ComponentSolver {
 public:
+  /// The exact search is for so many items at most: it keeps which of them
+  /// overlap as a matrix of bits.
+  static constexpr int maxSearchItems = 4096;
+
   ComponentSolver(const Strip &strip, const SolverOptions &options,
                   Budget &budget);
 

@@ -5,6 +5,7 @@
 #include "RangeMaxTree.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -12,13 +13,7 @@ namespace memplan::solver {
 
 /// For each body, the most bytes alive at a time of its life.
 std::vector<double> FirstFit::computeCrowding() const {
-  std::vector<int64_t> live(bodies.numSections + 1, 0);
-  for (const OccupancyIndex::Part &part : bodies.parts) {
-    live[part.first] += part.high - part.low;
-    live[part.last] -= part.high - part.low;
-  }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  RangeMaxTree tree(live);
+  RangeMaxTree tree(computeLiveBytes(bodies));
   std::vector<double> crowding;
   crowding.reserve(bodies.size());
   for (const Body &body : bodies.list) {
@@ -52,6 +47,11 @@ bool FirstFit::doFixedCollide() const {
   return !placeFixed(index, steps);
 }
 
+bool FirstFit::isHuge() const {
+  constexpr int minBodies = 1 << 16;
+  return bodies.size() >= minBodies;
+}
+
 std::vector<int> FirstFit::makeOrder(GreedyOrder order) const {
   std::vector<double> crowding;
   if (order == GreedyOrder::Crowding)
@@ -60,7 +60,10 @@ std::vector<int> FirstFit::makeOrder(GreedyOrder order) const {
     const Body &body = bodies.list[b];
     double length =
         static_cast<double>(body.upper) - static_cast<double>(body.lower);
-    double size = static_cast<double>(body.extent);
+    // What the next one above has to keep off.
+    double modulus = static_cast<double>(body.modulus);
+    double size =
+        std::ceil(static_cast<double>(body.extent) / modulus) * modulus;
     switch (order) {
     case GreedyOrder::Size:
       return {size, length};
@@ -77,6 +80,16 @@ std::vector<int> FirstFit::makeOrder(GreedyOrder order) const {
   keys.reserve(bodies.size());
   for (int b = 0; b < bodies.size(); ++b)
     keys.push_back(keyOf(b));
+  // Neighbours in time look at the same nodes of the index: with very many
+  // bodies those of about one size and length go from left to right, so that
+  // what they look at stays in the cache.
+  auto classOf = [](std::pair<double, double> key) {
+    constexpr double maxOctaves = 256;
+    return std::ilogb(key.first + 1) * maxOctaves + std::ilogb(key.second + 1);
+  };
+  if (isHuge())
+    for (int b = 0; b < bodies.size(); ++b)
+      keys[b] = {classOf(keys[b]), -static_cast<double>(bodies.list[b].lower)};
   std::vector<int> result(bodies.size());
   std::iota(result.begin(), result.end(), 0);
   std::stable_sort(result.begin(), result.end(),
@@ -103,7 +116,7 @@ public:
   }
 
 private:
-  static constexpr int numBuckets = 4096, numClasses = 4 * 64;
+  static constexpr int numBuckets = 256, numClasses = 4 * 64;
 
   /// Four classes from each power of two to the next.
   size_t indexOf(int section, int64_t size) const {
@@ -137,9 +150,10 @@ int64_t FirstFit::findPlace(OccupancyIndex &index, const Body &body,
                          steps);
 }
 
-std::optional<std::vector<int64_t>>
-FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
-  constexpr int minHintedBodies = 1 << 16;
+std::optional<std::vector<int64_t>> FirstFit::run(GreedyOrder order,
+                                                  int64_t goal, int64_t limit,
+                                                  Budget &budget,
+                                                  bool mayStop) const {
   constexpr int stepsBetweenLooks = 1024;
   // Each look at the index is likely a miss in the cache.
   constexpr int64_t cost = 16;
@@ -147,11 +161,9 @@ FirstFit::run(GreedyOrder order, int64_t goal, int64_t limit, Budget &budget) {
   constexpr int64_t longSearch = 256;
   OccupancyIndex index(bodies.numSections);
   std::optional<Hints> hints;
-  if (bodies.size() >= minHintedBodies)
+  if (isHuge())
     hints.emplace(bodies.numSections);
   std::vector<int64_t> places(bodies.size());
-  bool mayStop = hasRun;
-  hasRun = true;
   int64_t steps = 0, allSteps = 0, numPlaced = 0;
   placeFixed(index, steps);
   for (int b : makeOrder(order)) {

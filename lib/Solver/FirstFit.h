@@ -25,13 +25,16 @@ public:
   /// Whether bodies with given places share bytes.
   bool doFixedCollide() const;
 
-  /// Places all; gives up where the height would not be below `limit`. The
-  /// first run always ends with a placement. With very many bodies, a place
-  /// below the goal that is not the lowest will do.
+  /// Places all. If it may stop, it gives up where the budget is spent or the
+  /// height would not be below `limit`. With very many bodies, a place below
+  /// the goal that is not the lowest will do.
   std::optional<std::vector<int64_t>> run(GreedyOrder order, int64_t goal,
-                                          int64_t limit, Budget &budget);
+                                          int64_t limit, Budget &budget,
+                                          bool mayStop) const;
 
 private:
+  /// So many bodies that speed is worth a small loss.
+  bool isHuge() const;
   std::vector<int> makeOrder(GreedyOrder order) const;
   std::vector<double> computeCrowding() const;
   int64_t findPlace(OccupancyIndex &index, const Body &body, int64_t hint,
@@ -39,7 +42,6 @@ private:
   bool placeFixed(OccupancyIndex &index, int64_t &steps) const;
 
   const Bodies &bodies;
-  bool hasRun = false;
 };
 
 } // namespace memplan::solver

@@ -7,6 +7,7 @@
 #include "ComponentSolver.h"
 #include "FirstFit.h"
 #include "PairSearch.h"
+#include "PeakRepair.h"
 #include "Preferences.h"
 
 #include <algorithm>
@@ -27,18 +28,19 @@ private:
   SolverOptions options;
 };
 
-/// One call of `solve`.
+/// One call of `solve`, or of the core of one.
 class Run {
 public:
-  Run(const Problem &problem, const SolverOptions &options)
-      : problem(problem), options(options), budget(options),
+  Run(const Problem &problem, const SolverOptions &options, Budget budget)
+      : problem(problem), options(options), budget(budget),
         bodies(collectBodies(problem)) {
     allRectangles =
         std::all_of(bodies.list.begin(), bodies.list.end(),
                     [&](const Body &body) { return isRectangle(body); });
   }
 
-  Solution run();
+  /// With a goal no lower height is looked for.
+  Solution run(std::optional<int64_t> givenGoal = std::nullopt);
 
 private:
   bool isDone() const { return height <= goal; }
@@ -46,8 +48,11 @@ private:
   bool isRectangle(const Body &body) const;
   void take(std::vector<int64_t> newPlaces);
   bool placeGreedily();
+  bool isTooLargeToSearch() const;
+  void repairPeaks();
   void solveRectangles();
   std::vector<std::vector<int>> splitByTime() const;
+  int64_t heightOf(const std::vector<int> &component) const;
   int64_t solveComponent(const std::vector<int> &component);
   void solveBodies();
   Solution finish();
@@ -62,6 +67,7 @@ private:
   int64_t goal = 0;
   std::vector<int64_t> places;
   int64_t height = std::numeric_limits<int64_t>::max();
+  bool isCore = false;
 };
 
 } // namespace
@@ -70,13 +76,14 @@ Outcome PortfolioSolver::solve(const Problem &problem) {
   std::string error = checkProblem(problem);
   if (!error.empty())
     return {std::nullopt, error};
-  return {Run(problem, options).run(), ""};
+  return {Run(problem, options, Budget(options)).run(), ""};
 }
 
-Solution Run::run() {
+Solution Run::run(std::optional<int64_t> givenGoal) {
   lowerBound = computeLowerBound(problem);
-  goal =
-      problem.capacity ? std::max(*problem.capacity, lowerBound) : lowerBound;
+  goal = std::max(lowerBound,
+                  givenGoal.value_or(problem.capacity.value_or(lowerBound)));
+  isCore = givenGoal.has_value();
   if (!placeGreedily()) {
     Solution none;
     none.status = Status::Infeasible;
@@ -87,6 +94,8 @@ Solution Run::run() {
   // With less than the bound's room there is nothing to be found.
   bool isHopeless = problem.capacity && *problem.capacity < lowerBound;
   if (!isDone() && !isHopeless) {
+    if (!isCore && isTooLargeToSearch())
+      repairPeaks();
     if (allRectangles)
       solveRectangles();
     else
@@ -109,7 +118,8 @@ bool Run::placeGreedily() {
   if (firstFit.doFixedCollide())
     return false;
   for (GreedyOrder order : allGreedyOrders) {
-    auto found = firstFit.run(order, goal, height, budget);
+    auto found = firstFit.run(order, goal, height, budget,
+                              /*mayStop=*/!places.empty());
     if (found)
       take(std::move(*found));
     // What can be searched needs no second guess.
@@ -117,6 +127,37 @@ bool Run::placeGreedily() {
       break;
   }
   return true;
+}
+
+/// Whether something above the goal has no exact search of its own.
+bool Run::isTooLargeToSearch() const {
+  if (!allRectangles)
+    return true;
+  std::vector<std::vector<int>> components = splitByTime();
+  return std::any_of(components.begin(), components.end(),
+                     [&](const std::vector<int> &component) {
+                       return component.size() >
+                                  ComponentSolver::maxSearchItems &&
+                              heightOf(component) > goal;
+                     });
+}
+
+void Run::repairPeaks() {
+  PeakRepair repair(problem, bodies,
+                    [&](const Problem &core, int64_t coreGoal, Budget part) {
+                      return Run(core, options, part).run(coreGoal);
+                    });
+  int64_t bound = repair.run(places, goal, budget);
+  lowerBound = std::max(lowerBound, bound);
+  goal = std::max(goal, lowerBound);
+  height = computeHeight(bodies, places);
+}
+
+int64_t Run::heightOf(const std::vector<int> &component) const {
+  int64_t result = 0;
+  for (int b : component)
+    result = std::max(result, places[b] + bodies.list[b].extent);
+  return result;
 }
 
 bool Run::canDive() const {
@@ -162,18 +203,14 @@ std::vector<std::vector<int>> Run::splitByTime() const {
 /// high as the highest, so none need be lower than another must be.
 void Run::solveRectangles() {
   std::vector<std::vector<int>> components = splitByTime();
-  auto heightOf = [&](const std::vector<int> &component) {
-    int64_t result = 0;
-    for (int b : component)
-      result = std::max(result, places[b] + bodies.list[b].extent);
-    return result;
-  };
   std::stable_sort(
       components.begin(), components.end(),
       [&](const auto &a, const auto &b) { return heightOf(a) > heightOf(b); });
   for (const std::vector<int> &component : components) {
     if (heightOf(component) <= goal)
       continue;
+    if (budget.isSpent())
+      break;
     int64_t bound = solveComponent(component);
     lowerBound = std::max(lowerBound, bound);
     if (problem.capacity && bound > *problem.capacity)
