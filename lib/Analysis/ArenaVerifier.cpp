@@ -172,7 +172,7 @@ private:
     for (unsigned index :
          findShifted(op, tenants, pointsTo, summaries, symbols))
       error(tenants[index])
-              .append("is read and written in parts that overlap but differ")
+              .append("is overwritten where it is yet to be read")
               .attachNote(op->getLoc())
           << "by this";
   }
@@ -269,9 +269,9 @@ LogicalResult memplan::verifyAccesses(ModuleOp module) {
            findShifted(op, buffers, pointsTo, summaries, symbols)) {
         hasFailed = true;
         (emitError(op->getLoc())
-         << "reads and writes parts of one buffer that overlap but differ")
+         << "overwrites parts of a buffer that it has yet to read")
                 .attachNote(buffers[index].getLoc())
-            << "of this buffer";
+            << "this buffer";
       }
     });
   }

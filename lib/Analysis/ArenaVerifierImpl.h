@@ -105,8 +105,9 @@ private:
 };
 
 /// Tenants of which `op` writes a part that overlaps another part that it
-/// reads, without being the same. Only what is certain: parts whose place in
-/// the buffer is static.
+/// reads, without being the same, or the same part that it reads in another
+/// order. Only what is certain: parts whose place in the buffer is static, ops
+/// that know their order.
 TenantSet findShifted(mlir::Operation *op, llvm::ArrayRef<Tenant> tenants,
                       const PointsTo &pointsTo, const Summaries &summaries,
                       mlir::SymbolTableCollection &symbols);

@@ -2,6 +2,9 @@
 
 #include "ArenaVerifierImpl.h"
 
+#include "memplan/Analysis/InPlace.h"
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 
@@ -100,6 +103,21 @@ bool isOffsetFromBuffer(Value value, const Tenant &tenant) {
   return true;
 }
 
+/// Whether the op that has both operands, parts of one buffer, surely stores
+/// what it has yet to read.
+bool isMisread(OpOperand &source, OpOperand &target) {
+  auto from = getFootprint(source.get()), to = getFootprint(target.get());
+  if (source.get() != target.get() && (!from || !to))
+    return false;
+  if (source.get() != target.get() && areShifted(*from, *to))
+    return true;
+  bool areSame = source.get() == target.get() || *from == *to;
+  auto op = dyn_cast<DestinationStyleOpInterface>(source.getOwner());
+  return areSame && op && isa<InPlaceOpInterface, linalg::LinalgOp>(*op) &&
+         op.isDpsInput(&source) && op.isDpsInit(&target) &&
+         !canOverwrite(source, target);
+}
+
 } // namespace
 
 TenantSet verifier::findShifted(Operation *op, ArrayRef<Tenant> tenants,
@@ -110,7 +128,7 @@ TenantSet verifier::findShifted(Operation *op, ArrayRef<Tenant> tenants,
   if (isa<CallOpInterface>(op))
     return {};
   struct Part {
-    Value value;
+    OpOperand *operand;
     unsigned tenant;
   };
   SmallVector<Part> read, written;
@@ -123,17 +141,15 @@ TenantSet verifier::findShifted(Operation *op, ArrayRef<Tenant> tenants,
     if (use.kind != Use::Access)
       continue;
     if (use.reads)
-      read.push_back({operand.get(), found.front()});
+      read.push_back({&operand, found.front()});
     if (use.writes)
-      written.push_back({operand.get(), found.front()});
+      written.push_back({&operand, found.front()});
   }
   TenantSet shifted;
   for (const Part &target : written)
     for (const Part &source : read) {
-      if (target.tenant != source.tenant || target.value == source.value)
-        continue;
-      auto from = getFootprint(source.value), to = getFootprint(target.value);
-      if (from && to && areShifted(*from, *to))
+      if (target.tenant == source.tenant && target.operand != source.operand &&
+          isMisread(*source.operand, *target.operand))
         unite(shifted, {target.tenant});
     }
   return shifted;

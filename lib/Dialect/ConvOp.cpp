@@ -46,6 +46,10 @@ BlockArgument ConvOp::addEpilogueOperand(Value operand, AffineMap map) {
       map);
 }
 
+bool ConvOp::canOverwrite(OpOperand &input, OpOperand &) {
+  return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
+}
+
 LogicalResult ConvOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

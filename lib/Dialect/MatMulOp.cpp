@@ -78,6 +78,10 @@ static LogicalResult verifyOperandMap(MatMulOp op, StringRef name,
   return success();
 }
 
+/// The product itself may be stored in the destination before a second kernel
+/// applies the epilogue, which would then read its own input.
+bool MatMulOp::canOverwrite(OpOperand &, OpOperand &) { return false; }
+
 LogicalResult MatMulOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

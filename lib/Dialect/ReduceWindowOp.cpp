@@ -45,6 +45,10 @@ BlockArgument ReduceWindowOp::addEpilogueOperand(Value operand, AffineMap map) {
       map);
 }
 
+bool ReduceWindowOp::canOverwrite(OpOperand &input, OpOperand &) {
+  return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
+}
+
 LogicalResult ReduceWindowOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

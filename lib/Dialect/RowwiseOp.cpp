@@ -92,6 +92,13 @@ BlockArgument RowwiseOp::addEpilogueOperand(Value operand, AffineMap map) {
   return getFinish().front().insertArgument(position, type, operand.getLoc());
 }
 
+/// A row is read to its end before the first of its elements is stored, and
+/// nobody reads another's row.
+bool RowwiseOp::canOverwrite(OpOperand &input, OpOperand &) {
+  return !isReduction() &&
+         getInputMap(input.getOperandNumber()) == getOutputMap();
+}
+
 LogicalResult RowwiseOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

@@ -60,6 +60,14 @@ LogicalResult verifyRegion(Operation *op, Region &region, StringRef name,
   return success();
 }
 
+bool isReadInPlace(OpOperand &input, MutableOperandRange extras,
+                   ArrayAttr maps) {
+  for (auto [extra, map] : llvm::zip_equal(extras, maps))
+    if (&extra == &input)
+      return cast<AffineMapAttr>(map).getValue().isIdentity();
+  return false;
+}
+
 bool isProjectionOrZero(AffineMap map) {
   if (map.getNumSymbols() != 0)
     return false;

@@ -49,6 +49,11 @@ mlir::BlockArgument addExtra(mlir::MutableOperandRange extras,
                              mlir::Region &epilogue, mlir::Value operand,
                              mlir::AffineMap map);
 
+/// Whether `input` is an extra that is read through the identity: what computes
+/// an output element reads it there and nowhere else.
+bool isReadInPlace(mlir::OpOperand &input, mlir::MutableOperandRange extras,
+                   mlir::ArrayAttr maps);
+
 /// Whether `map` has the form that `verifyExtraMaps` accepts.
 bool isProjectionOrZero(mlir::AffineMap map);
 

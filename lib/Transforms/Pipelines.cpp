@@ -31,6 +31,8 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   // Folds the copies of a buffer onto itself that CSE has made visible.
   pm.addPass(createCanonicalizerPass());
+  if (!options.noReuse)
+    pm.addPass(createReuseBuffers());
 }
 
 void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {

@@ -72,7 +72,7 @@ func.func @loop(%x: memref<4xf32>, %n: index) attributes {memplan.arenas = [
 // A copy of a buffer onto a shifted part of itself.
 func.func @shifted_copy(%x: memref<8xf32>) attributes {memplan.arenas = [
     #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 32, optimal = true, alignment = 32>]} {
-  // expected-error @+1 {{is read and written in parts that overlap but differ}}
+  // expected-error @+1 {{is overwritten where it is yet to be read}}
   %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<8xf32>
   memref.copy %x, %a : memref<8xf32> to memref<8xf32>
   %low = memref.subview %a[0] [6] [1] : memref<8xf32> to memref<6xf32, strided<[1]>>
@@ -80,6 +80,32 @@ func.func @shifted_copy(%x: memref<8xf32>) attributes {memplan.arenas = [
   // expected-note @+1 {{by this}}
   memref.copy %low, %high : memref<6xf32, strided<[1]>> to memref<6xf32, strided<[1], offset: 2>>
   memref.copy %a, %x : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// In place, but in another order: a thread stores what another has yet to read.
+func.func @transposed_in_place(%x: memref<4x4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 64, lower_bound = 64, no_reuse = 64, optimal = true, alignment = 64>]} {
+  // expected-error @+1 {{is overwritten where it is yet to be read}}
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<4x4xf32>
+  memref.copy %x, %a : memref<4x4xf32> to memref<4x4xf32>
+  // expected-note @+1 {{by this}}
+  linalg.transpose ins(%a : memref<4x4xf32>) outs(%a : memref<4x4xf32>) permutation = [1, 0]
+  memref.copy %a, %x : memref<4x4xf32> to memref<4x4xf32>
+  return
+}
+
+// -----
+
+// In place and in step: legal.
+func.func @in_place(%x: memref<4x4xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 64, lower_bound = 64, no_reuse = 64, optimal = true, alignment = 64>]} {
+  %a = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3>} : memref<4x4xf32>
+  memref.copy %x, %a : memref<4x4xf32> to memref<4x4xf32>
+  linalg.exp ins(%a : memref<4x4xf32>) outs(%a : memref<4x4xf32>)
+  memref.copy %a, %x : memref<4x4xf32> to memref<4x4xf32>
   return
 }
 

@@ -29,4 +29,21 @@ def MemPlan_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
   ];
 }
 
+def MemPlan_InPlaceOpInterface : OpInterface<"InPlaceOpInterface"> {
+  let cppNamespace = "::memplan";
+  let description = [{
+    An op in destination-passing style that may be given one buffer for an input
+    and a destination, however its elements are shared out among threads.
+    `memplan::canOverwrite` asks it; `linalg` ops are answered for there.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Whether results stay the same if `input` and `init` are one memref, type
+      and all: each element of `input` is read only by what computes the element
+      of `init` at the same place, and before that is stored.
+    }], "bool", "canOverwrite",
+        (ins "::mlir::OpOperand &":$input, "::mlir::OpOperand &":$init)>
+  ];
+}
+
 #endif // MEMPLAN_DIALECT_MEMPLANINTERFACES_TD

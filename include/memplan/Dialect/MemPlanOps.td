@@ -19,7 +19,8 @@ class MemPlan_StructuredOp<string name, list<Trait> traits = []>
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
         DeclareOpInterfaceMethods<BufferizableOpInterface,
           ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>,
-        DeclareOpInterfaceMethods<MemPlan_EpilogueOpInterface>], traits)> {
+        DeclareOpInterfaceMethods<MemPlan_EpilogueOpInterface>,
+        DeclareOpInterfaceMethods<MemPlan_InPlaceOpInterface>], traits)> {
   let results = (outs Optional<AnyRankedTensor>:$result);
   let hasVerifier = 1;
   code structuredDecls = [{

@@ -27,8 +27,8 @@ struct DepthwiseDecoding {
 template <class T, class Epilogue>
 __global__ void __launch_bounds__(kDepthwiseThreads)
     convDepthwiseKernel(const ConvGeometry g, const DepthwiseDecoding d,
-                        const T *__restrict__ x, const T *__restrict__ w,
-                        T *__restrict__ y, const Epilogue epilogue) {
+                        const T *__restrict__ x, const T *__restrict__ w, T *y,
+                        const Epilogue epilogue) {
   const int64_t result = int64_t(blockIdx.x) * kDepthwiseThreads + threadIdx.x;
   if (result >= d.results)
     return;

@@ -314,7 +314,7 @@ struct ConvVectors {
 template <class T, class Epilogue, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads *Tile::kSlices)
     convImplicitGemmKernel(const ConvGeometry g, const T *__restrict__ x,
-                           const T *__restrict__ w, T *__restrict__ y,
+                           const T *__restrict__ w, T *y,
                            const Epilogue epilogue, const ConvVectors vectors) {
   __shared__ ConvShared<T, Tile> shared[Tile::kSlices];
   ConvThread<T, Tile> thread(g, shared[threadIdx.y], x, w, vectors.weights);

@@ -139,6 +139,36 @@ def ResultsToArguments : Pass<"memplan-results-to-arguments", "::mlir::ModuleOp"
   let dependentDialects = ["::mlir::memref::MemRefDialect"];
 }
 
+def ReuseBuffers : Pass<"memplan-reuse-buffers", "::mlir::ModuleOp"> {
+  let summary = "Let ops overwrite an input that dies there";
+  let description = [{
+    On memrefs, after bufferization. An op in destination-passing style whose
+    destination's life begins at it, and one of whose inputs' lives ends at it,
+    gets one buffer for both, if `memplan::canOverwrite` says that results stay
+    the same: elementwise `linalg` ops whose input and destination are read and
+    written in step, row-by-row ops, an epilogue's residual. Input and
+    destination must be whole buffers of the same type (reshapes aside) in one
+    memory space, since among threads a narrower element may be stored over one
+    that another thread has yet to read.
+
+    ```mlir
+    %a = memref.alloc() : memref<64xf32>
+    linalg.exp ins(%x : memref<64xf32>) outs(%a : memref<64xf32>)
+    %b = memref.alloc() : memref<64xf32>
+    linalg.tanh ins(%a : memref<64xf32>) outs(%b : memref<64xf32>)
+    // becomes
+    %a = memref.alloc() : memref<64xf32>
+    linalg.exp ins(%x : memref<64xf32>) outs(%a : memref<64xf32>)
+    linalg.tanh ins(%a : memref<64xf32>) outs(%a : memref<64xf32>)
+    ```
+  }];
+  let statistics = [
+    Statistic<"numReused", "inputs-overwritten", "ops that write into their input's buffer">,
+    Statistic<"savedBytes", "bytes-overwritten", "sum of the buffers that went">
+  ];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
 def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
   let summary = "Give every static buffer an offset in one block, as attributes";
   let description = [{

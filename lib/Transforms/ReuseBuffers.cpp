@@ -1,0 +1,193 @@
+//===- ReuseBuffers.cpp - Ops that overwrite an input that dies -----------===//
+
+#include "memplan/Analysis/InPlace.h"
+#include "memplan/Analysis/Liveness.h"
+#include "memplan/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+
+namespace memplan {
+#define GEN_PASS_DEF_REUSEBUFFERS
+#include "memplan/Transforms/Passes.h.inc"
+} // namespace memplan
+
+using namespace mlir;
+using namespace memplan;
+
+namespace {
+
+/// A buffer, or several that have been made one.
+struct Storage {
+  memref::AllocOp alloc;
+  int64_t bytes;
+  int64_t lower, upper;
+  SmallVector<BufferAccess> accesses;
+  SmallVector<Operation *> deallocs;
+};
+
+/// The alloc that all of `value` is, element for element; null if there is
+/// none.
+memref::AllocOp findWholeAlloc(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (auto alloc = dyn_cast<memref::AllocOp>(def))
+      return alloc;
+    auto type = dyn_cast<MemRefType>(value.getType());
+    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
+            def) ||
+        !type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+      return nullptr;
+    value = def->getOperand(0);
+  }
+  return nullptr;
+}
+
+class ReuseBuffersPass
+    : public memplan::impl::ReuseBuffersBase<ReuseBuffersPass> {
+public:
+  using ReuseBuffersBase::ReuseBuffersBase;
+
+  void runOnOperation() override {
+    BufferFlowAnalysis flowAnalysis;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        reuseIn(function, flowAnalysis);
+  }
+
+private:
+  void reuseIn(func::FuncOp function, BufferFlowAnalysis &flowAnalysis) {
+    BufferLiveness liveness(function, flowAnalysis);
+    points = &liveness.getPoints();
+    storages.clear();
+    storageOf.clear();
+    for (const LiveBuffer &buffer : liveness.getBuffers()) {
+      storageOf[buffer.alloc] = storages.size();
+      storages.push_back({buffer.alloc, buffer.bytes, buffer.lower,
+                          buffer.upper, buffer.flow.accesses,
+                          buffer.flow.deallocs});
+    }
+    // In program order, so that an op sees which of its inputs are one.
+    SmallVector<DestinationStyleOpInterface> ops;
+    function.walk<WalkOrder::PreOrder>([&](DestinationStyleOpInterface op) {
+      if (op.hasPureBufferSemantics())
+        ops.push_back(op);
+    });
+    for (DestinationStyleOpInterface op : ops)
+      for (OpOperand &init : op.getDpsInitsMutable())
+        reuseFor(op, init);
+  }
+
+  Storage *lookup(Value value) {
+    memref::AllocOp alloc = findWholeAlloc(value);
+    auto found = alloc ? storageOf.find(alloc) : storageOf.end();
+    return found == storageOf.end() ? nullptr : &storages[found->second];
+  }
+
+  void reuseFor(DestinationStyleOpInterface op, OpOperand &init) {
+    Storage *target = lookup(init.get());
+    if (!target || target->lower != points->begin(op))
+      return;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      Storage *source = lookup(input->get());
+      if (!source || !canMerge(*source, *target) ||
+          source->upper != points->end(op) ||
+          input->get().getType() != init.get().getType() ||
+          !isReadInPlace(*source, op, init))
+        continue;
+      merge(*source, *target);
+      ++numReused;
+      savedBytes += target->bytes;
+      return;
+    }
+  }
+
+  /// As far as the two buffers go by themselves.
+  static bool canMerge(Storage &source, Storage &target) {
+    MemRefType from = source.alloc.getType(), to = target.alloc.getType();
+    return &source != &target && source.bytes == target.bytes &&
+           from.getElementType() == to.getElementType() &&
+           from.getMemorySpace() == to.getMemorySpace() &&
+           source.alloc->getBlock() == target.alloc->getBlock();
+  }
+
+  /// Whether `op` reads the buffer only through inputs that `init` may
+  /// overwrite.
+  bool isReadInPlace(const Storage &source, DestinationStyleOpInterface op,
+                     OpOperand &init) {
+    for (const BufferAccess &access : source.accesses)
+      if (access.op != op && op->isProperAncestor(access.op))
+        return false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (&operand == &init || !isa<MemRefType>(operand.get().getType()))
+        continue;
+      bool isWhole = lookup(operand.get()) == &source;
+      if (!isWhole && !mayBe(operand.get(), source))
+        continue;
+      if (!isWhole || !op.isDpsInput(&operand) ||
+          operand.get().getType() != init.get().getType() ||
+          !canOverwrite(operand, init))
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether `value` may be (part of) the buffer.
+  static bool mayBe(Value value, const Storage &source) {
+    // By way of views alone; what else hands a memref on is not looked through.
+    while (Operation *def = value.getDefiningOp()) {
+      if (def == source.alloc)
+        return true;
+      if (isa<memref::AllocOp, memref::GetGlobalOp>(def))
+        return false;
+      auto view = dyn_cast<ViewLikeOpInterface>(def);
+      if (!view)
+        return true;
+      value = view.getViewSource();
+    }
+    return !isa<func::FuncOp>(
+        cast<BlockArgument>(value).getOwner()->getParentOp());
+  }
+
+  /// Lets everybody who means `target` mean `source`.
+  void merge(Storage &source, Storage &target) {
+    memref::AllocOp alloc = source.alloc;
+    if (target.alloc->isBeforeInBlock(alloc))
+      alloc->moveBefore(target.alloc);
+    int64_t alignment =
+        std::max(static_cast<int64_t>(alloc.getAlignment().value_or(0)),
+                 static_cast<int64_t>(target.alloc.getAlignment().value_or(0)));
+    if (alignment != 0)
+      alloc.setAlignment(alignment);
+    alloc->setLoc(
+        FusedLoc::get(&getContext(), {alloc.getLoc(), target.alloc.getLoc()}));
+    for (Operation *dealloc : source.deallocs)
+      dealloc->erase();
+    OpBuilder builder(target.alloc);
+    for (Operation *dealloc : target.deallocs)
+      dealloc->setOperand(0, alloc);
+    target.alloc.replaceAllUsesWith(seeAs(builder, alloc, target.alloc));
+    storageOf.erase(target.alloc);
+    target.alloc.erase();
+    source.upper = std::max(source.upper, target.upper);
+    source.accesses.append(target.accesses);
+    source.deallocs = target.deallocs;
+  }
+
+  /// The buffer in the shape of another alloc of as many elements.
+  static Value seeAs(OpBuilder &builder, memref::AllocOp alloc,
+                     memref::AllocOp other) {
+    MemRefType type = other.getType();
+    if (alloc.getType() == type)
+      return alloc;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    (void)type.getStridesAndOffset(strides, offset);
+    return memref::ReinterpretCastOp::create(
+        builder, other.getLoc(), type, alloc, offset, type.getShape(), strides);
+  }
+
+  const ProgramPoints *points = nullptr;
+  std::vector<Storage> storages;
+  llvm::DenseMap<Operation *, size_t> storageOf;
+};
+
+} // namespace
