@@ -11,8 +11,9 @@ from onnx import numpy_helper
 def _bind(graph: onnx.GraphProto, dims: dict[str, int]) -> None:
     for info in (*graph.input, *graph.output, *graph.value_info):
         for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_param in dims:
-                dim.dim_value = dims[dim.dim_param]
+            name, _, more = dim.dim_param.partition(" + ")  # a sum, for outputs that grow
+            if name in dims:
+                dim.dim_value = dims[name] + int(more or 0)
 
 
 def _rebatch(graph: onnx.GraphProto, batch: int) -> None:

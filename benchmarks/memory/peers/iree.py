@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import onnx
+
 LEVELS = ("O0", "O3")
 ALLOCA = re.compile(r"(%\S+), %\S+ = stream\.resource\.alloca .*!stream\.resource<(\w+)>\{(%\w+)\}")
 DEALLOCA = re.compile(r"stream\.resource\.dealloca .*?(%\w+) :")
@@ -48,7 +50,9 @@ def measure(path) -> dict:
     sizes, printed = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         imported = Path(folder) / "model.mlir"
-        _run("iree-import-onnx", path, "-o", imported, "--opset-version", 17, "--externalize-params", "--no-save-params",
+        opset = next(o.version for o in onnx.load(path, load_external_data=False).opset_import if not o.domain)
+        newer = ("--opset-version", 17) if opset < 17 else ("--large-model",)
+        _run("iree-import-onnx", path, "-o", imported, *newer, "--externalize-params", "--no-save-params",
              "--num-elements-threshold", 64)
         for level in LEVELS:
             statistics, out = Path(folder) / f"{level}.csv", Path(folder) / f"{level}.mlir"
