@@ -23,8 +23,9 @@ DEALLOCA = re.compile(r"stream\.resource\.dealloca .*?(%\w+) :")
 def _run(program, *arguments):
     done = subprocess.run([str(Path(sys.executable).parent / program), *map(str, arguments)], capture_output=True, text=True)
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error:" in line]
-        raise ValueError((errors or done.stderr.strip().splitlines() or ["failed"])[0].split("error: ")[-1])
+        lines = done.stderr.strip().splitlines() or ["failed"]
+        errors = [line.split("error: ")[-1] for line in lines if "error:" in line]
+        raise ValueError(errors[0] if errors else lines[-1])
 
 
 def _transient(text: str) -> int:
@@ -51,7 +52,7 @@ def measure(path) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         imported = Path(folder) / "model.mlir"
         opset = next(o.version for o in onnx.load(path, load_external_data=False).opset_import if not o.domain)
-        newer = ("--opset-version", 17) if opset < 17 else ("--large-model",)
+        newer = ("--opset-version", 17) if opset < 17 else ()
         _run("iree-import-onnx", path, "-o", imported, *newer, "--externalize-params", "--no-save-params",
              "--num-elements-threshold", 64)
         for level in LEVELS:

@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime
 
 TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
-RUNS = 3
+RUNS = 2  # one to trace, one to measure
 
 
 def _profile(path, folder) -> list[dict]:

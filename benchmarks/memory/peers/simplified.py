@@ -15,10 +15,20 @@ def _drop_unread_outputs(graph: onnx.GraphProto) -> None:
             node.output.pop()
 
 
+def _lift_constants(graph: onnx.GraphProto) -> None:
+    """Constant nodes become initializers: they are weights, not activations."""
+    for node in [n for n in graph.node if n.op_type == "Constant"]:
+        if node.attribute[0].name == "value":
+            graph.initializer.add().CopyFrom(node.attribute[0].t)
+            graph.initializer[-1].name = node.output[0]
+            graph.node.remove(node)
+
+
 def simplified(path) -> onnx.ModelProto:
     model = onnx.load(path)
     result, _ = onnxsim.simplify(model, check_n=0)
     _drop_unread_outputs(result.graph)
+    _lift_constants(result.graph)
     if result.ByteSize() < 2**31:
         return onnx.shape_inference.infer_shapes(result, data_prop=True)
     return result
@@ -59,8 +69,6 @@ def buffers(model: onnx.ModelProto) -> list[Tensor]:
             if owner.get(name) in found:
                 found[owner[name]].upper = i + 1
         for name in filter(None, node.output):
-            if node.op_type == "Constant":
-                continue
             if node.op_type in VIEWS:
                 owner[name] = owner.get(node.input[0], node.input[0])
                 continue
