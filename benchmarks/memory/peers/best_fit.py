@@ -2,11 +2,11 @@
 which their lives begin, each into the smallest free stretch below the top that holds it, else at the top (extending a
 free stretch that touches it).
 
-On the unfused buffer list: every tensor between the nodes of the simplified model, in the file's order (simplified.py).
+On the unfused buffer list: every tensor between the nodes of the simplified model, in the file's order (buffers.py).
 """
 
+from .buffers import Tensor, buffers
 from .greedy_by_size import aligned
-from .simplified import Tensor, buffers, simplified
 
 
 def place(tensors: list[Tensor]) -> int:
@@ -31,5 +31,7 @@ def place(tensors: list[Tensor]) -> int:
 
 
 def measure(path) -> dict:
+    from .simplified import simplified  # needs onnxsim, which placing doesn't
+
     tensors = buffers(simplified(path))
     return {"bytes": place(tensors), "buffers": len(tensors)}

@@ -1,10 +1,10 @@
 """Greedy by size, as TensorFlow Lite's arena planner places (Pisarchyk and Lee, 2020), written here: the largest tensor
 first, at the lowest offset where the gap between those alive with it that are already placed is smallest.
 
-On the unfused buffer list: every tensor between the nodes of the simplified model, in the file's order (simplified.py).
+On the unfused buffer list: every tensor between the nodes of the simplified model, in the file's order (buffers.py).
 """
 
-from .simplified import Tensor, buffers, simplified
+from .buffers import Tensor, buffers
 
 ALIGNMENT = 64
 
@@ -35,5 +35,7 @@ def place(tensors: list[Tensor]) -> int:
 
 
 def measure(path) -> dict:
+    from .simplified import simplified  # needs onnxsim, which placing doesn't
+
     tensors = buffers(simplified(path))
     return {"bytes": place(tensors), "buffers": len(tensors), "no_reuse": sum(t.bytes for t in tensors)}
