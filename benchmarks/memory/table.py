@@ -126,6 +126,14 @@ class Row:
                 "peers": cells(self.peers), "best_peer": self.best and self.best[0], "ratio": self.ratio}
 
 
+def earlier_peers(path: Path) -> dict[tuple[str, int], dict[str, Cell]]:
+    """Peers' cells by model and batch, from a file that --json wrote."""
+    def cell(values):
+        return Cell(values.pop("bytes"), values.pop("reason", ""), values)
+
+    return {(row["model"], row["batch"]): {p: cell(v) for p, v in row["peers"].items()} for row in json.loads(path.read_text())}
+
+
 def line(cells) -> str:
     return "".join([f"{cells[0]:22}", f"{cells[1]:>5}", *(f"{str(c):>11}" for c in cells[2:])])
 
@@ -140,6 +148,8 @@ def main() -> int:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), metavar="PEER",
                         help=f"which of {', '.join(PEERS)} (default all; none when empty)")
+    parser.add_argument("--peers-from", type=Path, metavar="FILE",
+                        help="take the peers' numbers from what --json wrote before, where it has them; ours are measured")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one peer on one model (default 120)")
     parser.add_argument("--folder", type=Path, help="where model files are kept for the next time (default: nowhere)")
     parser.add_argument("--json", type=Path, help="also write everything, in bytes, to this file")
@@ -152,6 +162,7 @@ def main() -> int:
             print(f"no column for {name}: {compiler.tool()} has no {flag}", file=sys.stderr)
     print(line(["model", "batch", *(s[0] for s in specs), "proved", *(PEERS[p] for p in options.peers), "ours/best"]))
     rows, notes = [], []
+    known = earlier_peers(options.peers_from) if options.peers_from else {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -159,7 +170,9 @@ def main() -> int:
             for batch in options.batch:
                 path = files.write(name, batch, folder)
                 mine, proved = ours(path, specs)
-                row = Row(name, batch, mine, proved, {p: peer(p, path, options.limit) for p in options.peers})
+                before = known.get((name, batch), {})
+                row = Row(name, batch, mine, proved,
+                          {p: before.get(p) or peer(p, path, options.limit) for p in options.peers})
                 rows.append(row)
                 ratio = f"{row.ratio:.3f}" if row.ratio else "-"
                 print(line([name, batch, *mine.values(), {True: "yes", False: "no", None: "-"}[proved], *row.peers.values(),

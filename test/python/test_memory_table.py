@@ -1,5 +1,6 @@
 """benchmarks/memory: the parts that need no peer installed. Placements are worked out by hand beside each value."""
 
+import json
 import sys
 
 import memplan_models
@@ -101,3 +102,12 @@ def test_bound_files_compute_the_batch(name, batch, tmp_path):
 
 def test_every_model_of_the_table_exists():
     assert set(table.MODELS) <= set(memplan_models.NAMES)
+
+
+def test_peers_from_an_earlier_run(tmp_path):
+    row = table.Row("net", 1, {"arena": table.Cell(6)}, True,
+                    {"ort": table.Cell(8, more={"before": 128}), "emx": table.Cell(reason="time limit of 120 s")})
+    assert row.best == ("ort", 8) and row.ratio == 0.75
+    (tmp_path / "memory.json").write_text(json.dumps([row.as_json()]))
+    assert table.earlier_peers(tmp_path / "memory.json") == {("net", 1): row.peers | {"emx": table.Cell(
+        reason="time limit of 120 s", more={})}}
