@@ -2,8 +2,6 @@
 
 #include "Pieces.h"
 
-#include "Walker.h"
-
 #include <algorithm>
 #include <unordered_map>
 
@@ -47,17 +45,48 @@ Slicer::Slicer(const Problem &problem, const std::vector<int> &order)
     : problem(problem), order(order), positions(order.size()),
       firstTouch(problem.storages.size(), -1),
       lastTouch(problem.storages.size(), -1) {
-  Walker walker(problem);
-  for (size_t position = 0; position < order.size(); ++position) {
-    int node = order[position];
-    positions[node] = static_cast<int>(position);
-    live.push_back(walker.getLive());
-    walker.run(node);
-    for (int storage : problem.nodes[node].touches) {
-      if (firstTouch[storage] < 0)
-        firstTouch[storage] = static_cast<int>(position);
-      lastTouch[storage] = static_cast<int>(position);
+  for (const Node &node : problem.nodes)
+    for (int storage : node.touches)
+      firstTouch[storage] = 0;
+  live.push_back(0);
+  for (size_t storage = 0; storage < problem.storages.size(); ++storage) {
+    const Storage &data = problem.storages[storage];
+    if (data.liveIn && (data.liveOut || firstTouch[storage] == 0))
+      live[0] += data.bytes;
+  }
+  live.resize(order.size() + 1);
+  renew({0, static_cast<int>(order.size())});
+}
+
+void Slicer::renew(Stretch stretch) {
+  auto isInside = [&](int position) {
+    return stretch.begin <= position && position < stretch.end;
+  };
+  // Forget what was inside; then the first and the last one seen count.
+  for (int position = stretch.begin; position < stretch.end; ++position) {
+    positions[order[position]] = position;
+    for (int storage : problem.nodes[order[position]].touches) {
+      if (isInside(firstTouch[storage]))
+        firstTouch[storage] = stretch.end;
+      if (isInside(lastTouch[storage]))
+        lastTouch[storage] = -1;
     }
+  }
+  for (int position = stretch.begin; position < stretch.end; ++position)
+    for (int storage : problem.nodes[order[position]].touches) {
+      firstTouch[storage] = std::min(firstTouch[storage], position);
+      lastTouch[storage] = std::max(lastTouch[storage], position);
+    }
+  for (int position = stretch.begin; position < stretch.end; ++position) {
+    int64_t next = live[position];
+    for (int storage : problem.nodes[order[position]].touches) {
+      const Storage &data = problem.storages[storage];
+      if (!data.liveIn && firstTouch[storage] == position)
+        next += data.bytes;
+      if (!data.liveOut && lastTouch[storage] == position)
+        next -= data.bytes;
+    }
+    live[position + 1] = next;
   }
 }
 

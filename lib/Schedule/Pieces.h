@@ -26,11 +26,15 @@ public:
   /// all through the stretch and not touched is a last storage.
   Problem slice(Stretch stretch) const;
 
+  /// To be called when the order of a stretch has changed.
+  void renew(Stretch stretch);
+
 private:
   const Problem &problem;
   const std::vector<int> &order;
+  /// By node.
   std::vector<int> positions;
-  /// First and last position at which each storage is touched.
+  /// First and last position at which each storage is touched; -1 if none.
   std::vector<int> firstTouch, lastTouch;
   /// Bytes alive before each position.
   std::vector<int64_t> live;

@@ -1,5 +1,6 @@
 //===- Schedule.cpp - From a problem to an order --------------------------===//
 
+#include "Greedy.h"
 #include "Pieces.h"
 #include "Search.h"
 
@@ -28,6 +29,8 @@ public:
         order(getOriginalOrder(problem)), peak(computePeak(problem, order)) {}
 
   void run() {
+    tryOrder(makeGreedyOrder);
+    tryOrder(makeDemandOrder);
     if (problem.nodes.size() <= maxSearchedNodes) {
       // A narrow beam first: the exact search never looks at what is not below
       // its peak.
@@ -62,6 +65,15 @@ private:
       lowerBound = std::max(lowerBound, result.lowerBound);
   }
 
+  void tryOrder(std::vector<int> (*make)(const Problem &, int64_t &)) {
+    if (isDone())
+      return;
+    SearchResult result;
+    result.order = make(problem, result.steps);
+    result.peak = computePeak(problem, *result.order);
+    take(std::move(result));
+  }
+
   void beam(int width) {
     // Quadratic in the number of nodes.
     int64_t nodes = static_cast<int64_t>(problem.nodes.size());
@@ -94,44 +106,49 @@ private:
 
   /// Solves what is around each peak for itself while that lowers it.
   void improveWindows() {
+    if (isDone())
+      return;
+    Slicer slicer(problem, order);
+    std::vector<int64_t> profile = computeProfile(problem, order);
     while (!isDone()) {
-      std::vector<int64_t> profile = computeProfile(problem, order);
-      int64_t before = peak;
-      bool isImproved = true;
-      for (int at = 0; at < static_cast<int>(order.size()) && isImproved; ++at)
-        if (profile[at] == peak)
-          isImproved = improveWindow(at, profile);
-      if (!isImproved)
-        return;
-      peak = computePeak(problem, order);
-      if (peak >= before)
-        return;
+      // A pass over the order.
+      left -= static_cast<int64_t>(order.size());
+      for (int at = 0; at < static_cast<int>(order.size()); ++at)
+        if (profile[at] == peak && !improveWindow(at, slicer, profile))
+          return;
+      peak = *std::max_element(profile.begin(), profile.end());
     }
   }
 
   /// Lowers the peak at a position and renews the profile around it.
-  bool improveWindow(int at, std::vector<int64_t> &profile) {
+  bool improveWindow(int at, Slicer &slicer, std::vector<int64_t> &profile) {
     const int size = static_cast<int>(order.size());
-    left -= size;
-    Slicer slicer(problem, order);
-    for (int reach = 8; reach <= 256 && left > 0; reach *= 4) {
+    for (int reach = 8; reach <= 2048 && left > 0; reach *= 4) {
       Stretch window = {std::max(0, at - reach), std::min(size, at + reach)};
       Problem part = slicer.slice(window);
-      int64_t bound = computeNodeBound(part);
+      left -= static_cast<int64_t>(part.storages.size()) * 8;
+      int64_t bound = std::max(enough, computeNodeBound(part));
       if (bound >= peak)
-        return false;
-      int64_t goal = std::max({bound, enough, peak - peak / 8});
-      SearchResult result = searchBottomUp(
-          part, goal, peak, std::min<int64_t>(left / 4, 200'000), rules.commit);
+        continue;
+      // One that is a little lower is found sooner than the lowest one.
+      int64_t goal = std::max(bound, peak - peak / 16);
+      SearchResult result = searchBeam(part, 16, goal, peak);
       left -= result.steps;
+      if (!result.order) {
+        result =
+            searchBottomUp(part, goal, peak,
+                           std::min<int64_t>(left / 4, 400'000), rules.commit);
+        left -= result.steps;
+      }
       if (!result.order)
         continue;
+      std::vector<int64_t> renewed = computeProfile(part, *result.order);
+      std::copy(renewed.begin(), renewed.end(), profile.begin() + window.begin);
       std::vector<int> old(order.begin() + window.begin,
                            order.begin() + window.end);
       for (size_t i = 0; i < old.size(); ++i)
         order[window.begin + i] = old[(*result.order)[i]];
-      std::vector<int64_t> renewed = computeProfile(part, *result.order);
-      std::copy(renewed.begin(), renewed.end(), profile.begin() + window.begin);
+      slicer.renew(window);
       return true;
     }
     return false;

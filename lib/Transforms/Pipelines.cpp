@@ -53,6 +53,11 @@ void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createRaiseLinalg());
   pm.addNestedPass<func::FuncOp>(createFuseStructured());
   addCleanup(pm);
+  if (!options.noSchedule && !options.noReuse) {
+    ScheduleOptions schedule;
+    schedule.alignment = options.alignment;
+    pm.addNestedPass<func::FuncOp>(createSchedule(schedule));
+  }
   buildBufferizePipeline(pm, options);
   buildArenaPipeline(pm, options);
 }

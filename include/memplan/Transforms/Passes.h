@@ -55,6 +55,10 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("every buffer gets bytes of its own; nothing is forwarded "
                      "or overwritten"),
       llvm::cl::init(false)};
+  Option<bool> noSchedule{
+      *this, "no-schedule",
+      llvm::cl::desc("ops keep the order of the input"),
+      llvm::cl::init(false)};
   Option<int64_t> alignment{
       *this, "alignment",
       llvm::cl::desc("alignment of buffers in the arena, in bytes"),

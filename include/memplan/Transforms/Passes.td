@@ -66,6 +66,55 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect", "::memplan::MemPlanDialect"];
 }
 
+def Schedule : Pass<"memplan-schedule", "::mlir::func::FuncOp"> {
+  let summary = "Order ops so that the fewest bytes are alive at one time";
+  let description = [{
+    On static tensors, before bufferization. Reorders the ops of each block, also
+    those nested in control flow, so that the peak of live bytes is smallest:
+    exactly where the search ends within `effort`, else as low as it came, with a
+    lower bound that says how far it may be off. Never raises the peak, and moves
+    nothing if it can't lower it.
+
+    A tensor is alive from its producer to its last user. Views (reshapes,
+    `tensor.extract_slice`) are the tensor that they show, what is inserted into
+    an empty tensor is made there, results are made in the caller's buffers, and
+    an op may overwrite an input that dies there where `memplan::canOverwrite`
+    says so. Ops with memory effects keep their order among each other. Constants,
+    weights, empty tensors and views move along with their first user. A block
+    that makes a tensor of dynamic size stays as it is. See docs/Schedule.md.
+
+    ```mlir
+    %big0 = linalg.exp ins(%x : tensor<100xf32>) ...
+    %big1 = linalg.sin ins(%x : tensor<100xf32>) ...
+    %small0 = linalg.reduce ins(%big0 : tensor<100xf32>) ...
+    %small1 = linalg.reduce ins(%big1 : tensor<100xf32>) ...
+    // becomes
+    %big0 = linalg.exp ins(%x : tensor<100xf32>) ...
+    %small0 = linalg.reduce ins(%big0 : tensor<100xf32>) ...
+    %big1 = linalg.sin ins(%x : tensor<100xf32>) ...
+    %small1 = linalg.reduce ins(%big1 : tensor<100xf32>) ...
+    ```
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "256",
+           "Bytes of which each tensor takes a multiple, as in memplan-plan-arena; a power of two">,
+    Option<"effort", "effort", "int64_t", "50'000'000",
+           "Bound on the search for each block, in steps of some nanoseconds. The same number of steps gives the same order on any machine. 0: keep the order, report peak and bound">,
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Say of each block what its peak was and is, and of a block that stays as it is why">
+  ];
+  let statistics = [
+    Statistic<"peakBefore", "peak-before", "sum of the functions' peaks in bytes, in the order that was found">,
+    Statistic<"peakAfter", "peak-after", "the same in the new order">,
+    Statistic<"lowerBound", "lower-bound", "sum of what no order's peak is below">,
+    Statistic<"numProved", "blocks-proved", "blocks whose peak is the smallest of all orders">,
+    Statistic<"numOpen", "blocks-open", "blocks whose peak is not proved to be">,
+    Statistic<"numLeftAlone", "blocks-left-alone", "blocks that stay as they are">,
+    Statistic<"numMoved", "ops-moved", "ops that are at another place than before">,
+    Statistic<"numSteps", "solver-steps", "steps that the search took, see effort">
+  ];
+}
+
 def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::FuncOp"> {
   let summary = "Give each use of a tensor.empty one of its own";
   let description = [{

@@ -29,12 +29,12 @@ int64_t computeReferencePeak(const Problem &problem,
     int birth, death;
   };
   std::vector<Life> lives;
+  std::vector<std::vector<int>> timesOf(problem.storages.size());
+  for (int node = 0; node < numNodes; ++node)
+    for (int touched : problem.nodes[node].touches)
+      timesOf[touched].push_back(when[node]);
   for (size_t storage = 0; storage < problem.storages.size(); ++storage) {
-    std::vector<int> times;
-    for (int node = 0; node < numNodes; ++node)
-      for (int touched : problem.nodes[node].touches)
-        if (touched == static_cast<int>(storage))
-          times.push_back(when[node]);
+    const std::vector<int> &times = timesOf[storage];
     const Storage &data = problem.storages[storage];
     bool spans = data.liveIn && data.liveOut;
     if (times.empty() && !spans) {
@@ -46,12 +46,17 @@ int64_t computeReferencePeak(const Problem &problem,
          data.liveOut ? numNodes
                       : *std::max_element(times.begin(), times.end())});
   }
-  int64_t peak = 0;
+  // Bytes born at each position and dead from it on, shifted by one.
+  std::vector<int64_t> change(numNodes + 4);
+  for (size_t storage = 0; storage < lives.size(); ++storage)
+    if (lives[storage].birth <= lives[storage].death) {
+      change[lives[storage].birth + 1] += problem.storages[storage].bytes;
+      change[lives[storage].death + 2] -= problem.storages[storage].bytes;
+    }
+  int64_t peak = 0, alive = 0;
   for (int position = -1; position <= numNodes; ++position) {
-    int64_t sum = 0;
-    for (size_t storage = 0; storage < lives.size(); ++storage)
-      if (lives[storage].birth <= position && position <= lives[storage].death)
-        sum += problem.storages[storage].bytes;
+    alive += change[position + 1];
+    int64_t sum = alive;
     if (position >= 0 && position < numNodes) {
       const Node &node = problem.nodes[order[position]];
       sum += node.workspace;
