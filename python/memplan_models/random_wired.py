@@ -44,7 +44,10 @@ def _stage(net: Builder, path: str, x: str, c: int, f: int, nodes: int, rng: np.
             total = net.op("Add", f"{node}/Add_{k}", total, term)
         results.append(_separable(net, node, total, f, f, 1))
     ends = [results[i] for i in range(nodes) if not any(a == i for a, _ in edges)]
-    return net.op("Mean", f"{path}/Mean", *ends) if len(ends) > 1 else ends[0]
+    total = ends[0]
+    for k, end in enumerate(ends[1:]):
+        total = net.op("Add", f"{path}/Add_{k}", total, end)
+    return net.op("Div", f"{path}/Div", total, net.scalar(f"{path}/count", len(ends)))
 
 
 def _network(seed: int, name: str, base: int, nodes: int, stages: int, side: int, head: int, classes: int) -> onnx.ModelProto:
