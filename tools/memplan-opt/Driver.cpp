@@ -119,6 +119,8 @@ static std::string describeSettings(const DriverOptions &options) {
     text += "--dim " + dim + " ";
   if (options.noReuse)
     text += "--no-reuse ";
+  if (options.noSchedule)
+    text += "--no-schedule ";
   text += "--alignment " + std::to_string(options.alignment);
   text += " --effort " + std::to_string(options.effort);
   return text;
@@ -133,6 +135,11 @@ runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
   pm.enableTiming(timing);
   PipelineOptions pipelineOptions;
   pipelineOptions.noReuse = options.noReuse;
+  pipelineOptions.noSchedule = options.noSchedule;
+  pipelineOptions.noForward = options.noForward;
+  pipelineOptions.noInPlace = options.noInPlace;
+  pipelineOptions.noFusion = options.noFusion;
+  pipelineOptions.noSchedule = options.noSchedule;
   pipelineOptions.alignment = options.alignment;
   pipelineOptions.effort = options.effort;
   build(pm, pipelineOptions);

@@ -27,6 +27,10 @@ struct DriverOptions {
   /// `--dim NAME=N`, as given.
   std::vector<std::string> dims;
   bool noReuse = false;
+  /// Techniques that are switched off.
+  bool noSchedule = false, noForward = false, noInPlace = false,
+       noFusion = false;
+  bool noSchedule = false;
   /// In bytes.
   int64_t alignment = 256;
   /// Bound on the planner's search for each arena, in steps.

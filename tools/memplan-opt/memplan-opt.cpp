@@ -49,6 +49,33 @@ llvm::cl::opt<bool>
                 "suspect the planner"),
             llvm::cl::cat(category));
 
+llvm::cl::opt<bool>
+    noSchedule("no-schedule",
+               llvm::cl::desc("Leave ops in the order of the model instead of "
+                              "the one that needs least memory"),
+               llvm::cl::cat(category));
+
+llvm::cl::opt<bool>
+    noSchedule("no-schedule",
+               llvm::cl::desc("Keep the order of the model's operations"),
+               llvm::cl::cat(category));
+
+llvm::cl::opt<bool> noForward(
+    "no-forward",
+    llvm::cl::desc("Keep the copies of concatenations, splits and outputs"),
+    llvm::cl::cat(category));
+
+llvm::cl::opt<bool>
+    noInPlace("no-in-place",
+              llvm::cl::desc("Let no operation overwrite its input"),
+              llvm::cl::cat(category));
+
+llvm::cl::opt<bool>
+    noFusion("no-fusion",
+             llvm::cl::desc("Keep the model's operations apart: one kernel and "
+                            "one buffer each"),
+             llvm::cl::cat(category));
+
 llvm::cl::opt<int64_t> alignment(
     "alignment",
     llvm::cl::desc("Alignment of every buffer of the arena, in bytes "
@@ -165,6 +192,11 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
     options.output = output.str();
   options.dims = dims;
   options.noReuse = noReuse;
+  options.noSchedule = noSchedule;
+  options.noForward = noForward;
+  options.noInPlace = noInPlace;
+  options.noFusion = noFusion;
+  options.noSchedule = noSchedule;
   options.alignment = alignment;
   options.effort = effort;
   options.quiet = quiet;
