@@ -67,13 +67,13 @@ def columns(techniques) -> list[tuple[str, tuple[str, ...], str]]:
     return found
 
 
-def ours(path: Path, specs) -> tuple[dict[str, Cell], bool | None]:
+def ours(path: Path, specs, more: list[str]) -> tuple[dict[str, Cell], bool | None]:
     """Our columns and whether the arena is proved to be the least."""
     plans, cells = {}, {}
     for heading, flags, key in specs:
         if flags not in plans:
             try:
-                plans[flags] = compiler.plan(path, None, *flags)
+                plans[flags] = compiler.plan(path, None, *flags, *more)
             except RuntimeError as error:
                 plans[flags] = str(error).splitlines()[-1]
         plan = plans[flags]
@@ -148,6 +148,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), metavar="PEER",
                         help=f"which of {', '.join(PEERS)} (default all; none when empty)")
+    parser.add_argument("--flag", action="append", default=[], help="for every compile of ours, such as --flag=--effort=0")
     parser.add_argument("--peers-from", type=Path, metavar="FILE",
                         help="take the peers' numbers from what --json wrote before, where it has them; ours are measured")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one peer on one model (default 120)")
@@ -169,7 +170,7 @@ def main() -> int:
         for name in options.names or [m for m in MODELS if m in memplan_models.NAMES]:
             for batch in options.batch:
                 path = files.write(name, batch, folder)
-                mine, proved = ours(path, specs)
+                mine, proved = ours(path, specs, options.flag)
                 before = known.get((name, batch), {})
                 row = Row(name, batch, mine, proved,
                           {p: before.get(p) or peer(p, path, options.limit) for p in options.peers})
