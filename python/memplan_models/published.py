@@ -57,7 +57,8 @@ def _mix(net: Builder, name: str, size: Size, q: str, k: str, v: str, mask: str 
 
 
 def _heads(net: Builder, name: str, size: Size, x: str, perm: list[int]) -> str:
-    return net.op("Transpose", f"{name}/Transpose", net.reshape(f"{name}/Reshape", x, [0, 0, size.heads, size.depth]), perm=perm)
+    x = net.reshape(f"{name}/Reshape", x, [0, 0, size.heads, size.depth])
+    return net.op("Transpose", f"{name}/Transpose", x, perm=perm)
 
 
 def _feed_forward(net: Builder, name: str, size: Size, x: str, gelu) -> str:
@@ -75,7 +76,8 @@ def _bert(seed: int, name: str, size: Size) -> onnx.ModelProto:
     # Positions 0 to S - 1, and the first segment's row for all: both are slices of tables.
     shape = net.op("Shape", "embeddings/Shape", "input_ids", start=1, end=2)
     zero, axis = net.ints("embeddings/zero", [0]), net.ints("embeddings/axis", [0])
-    places = net.op("Slice", "embeddings/Slice", _table(net, "embeddings.positions", size.positions, size.width), zero, shape, axis)
+    positions = _table(net, "embeddings.positions", size.positions, size.width)
+    places = net.op("Slice", "embeddings/Slice", positions, zero, shape, axis)
     x = net.op("Add", "embeddings/Add", words, _table(net, "embeddings.segment", 1, size.width))
     x = net.norm("embeddings/norm", net.op("Add", "embeddings/Add_1", x, places), size.width, epsilon=1e-12)
     # [N, 1, 1, S]: 0 where a token is, a large negative number where padding is
@@ -111,9 +113,10 @@ def bert_small(seed: int) -> onnx.ModelProto:
 
 def _gpt2_step(seed: int, name: str, size: Size) -> onnx.ModelProto:
     net = Builder(seed)
-    x = net.op("Add", "embeddings/Add",
-               net.op("Gather", "embeddings/words", _table(net, "embeddings.words", size.vocabulary, size.width), "input_ids"),
-               net.op("Gather", "embeddings/places", _table(net, "embeddings.positions", size.positions, size.width), "position_ids"))
+    words = _table(net, "embeddings.words", size.vocabulary, size.width)
+    positions = _table(net, "embeddings.positions", size.positions, size.width)
+    x = net.op("Add", "embeddings/Add", net.op("Gather", "embeddings/words", words, "input_ids"),
+               net.op("Gather", "embeddings/places", positions, "position_ids"))
     inputs = {n: (TensorProto.INT64, ["N", 1]) for n in ("input_ids", "position_ids")}
     outputs = {"logits": ["N", 1, size.vocabulary]}
     for i in range(size.layers):
@@ -157,7 +160,8 @@ def _vit(seed: int, name: str, size: Size, side: int, patch: int, classes: int) 
     # The class token, once for each image
     batch = net.op("Shape", "class/Shape", "image", start=0, end=1)
     shape = net.concat("class", batch, net.ints("class/rest", [1, size.width]), axis=0)
-    token = net.op("Expand", "class/Expand", net.parameter("class.token", net.weights.normal("class.token", (1, 1, size.width), 0.5)), shape)
+    token = net.parameter("class.token", net.weights.normal("class.token", (1, 1, size.width), 0.5))
+    token = net.op("Expand", "class/Expand", token, shape)
     places = net.parameter("positions", net.weights.normal("positions", (1, count + 1, size.width), 0.5))
     x = net.add("positions", net.concat("tokens", token, x), places)
     for i in range(size.layers):

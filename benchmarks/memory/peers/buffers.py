@@ -28,7 +28,9 @@ def _bytes_of(info: onnx.ValueInfoProto) -> int | None:
 
 
 def buffers(model: onnx.ModelProto) -> list[Tensor]:
-    """One buffer for each tensor between nodes, in the file's order, views sharing their input's; no inputs, outputs, weights."""
+    """One buffer for each tensor between nodes, in the file's order, views sharing their input's.
+
+    There are none for inputs, outputs and weights."""
     graph = model.graph
     sizes = {i.name: _bytes_of(i) for i in (*graph.value_info, *graph.output)}
     outside = {t.name for t in graph.initializer} | {i.name for i in graph.input}
