@@ -117,10 +117,14 @@ static std::string describeSettings(const DriverOptions &options) {
   std::string text;
   for (const std::string &dim : options.dims)
     text += "--dim " + dim + " ";
-  if (options.noReuse)
-    text += "--no-reuse ";
-  if (options.noSchedule)
-    text += "--no-schedule ";
+  for (auto [isOff, flag] :
+       {std::pair{options.noReuse, "--no-reuse "},
+        std::pair{options.noSchedule, "--no-schedule "},
+        std::pair{options.noForward, "--no-forward "},
+        std::pair{options.noInPlace, "--no-in-place "},
+        std::pair{options.noFusion, "--no-fusion "}})
+    if (isOff)
+      text += flag;
   text += "--alignment " + std::to_string(options.alignment);
   text += " --effort " + std::to_string(options.effort);
   return text;
@@ -139,7 +143,6 @@ runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
   pipelineOptions.noForward = options.noForward;
   pipelineOptions.noInPlace = options.noInPlace;
   pipelineOptions.noFusion = options.noFusion;
-  pipelineOptions.noSchedule = options.noSchedule;
   pipelineOptions.alignment = options.alignment;
   pipelineOptions.effort = options.effort;
   build(pm, pipelineOptions);

@@ -30,7 +30,6 @@ struct DriverOptions {
   /// Techniques that are switched off.
   bool noSchedule = false, noForward = false, noInPlace = false,
        noFusion = false;
-  bool noSchedule = false;
   /// In bytes.
   int64_t alignment = 256;
   /// Bound on the planner's search for each arena, in steps.

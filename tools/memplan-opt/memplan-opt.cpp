@@ -51,12 +51,6 @@ llvm::cl::opt<bool>
 
 llvm::cl::opt<bool>
     noSchedule("no-schedule",
-               llvm::cl::desc("Leave ops in the order of the model instead of "
-                              "the one that needs least memory"),
-               llvm::cl::cat(category));
-
-llvm::cl::opt<bool>
-    noSchedule("no-schedule",
                llvm::cl::desc("Keep the order of the model's operations"),
                llvm::cl::cat(category));
 
@@ -196,7 +190,6 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   options.noForward = noForward;
   options.noInPlace = noInPlace;
   options.noFusion = noFusion;
-  options.noSchedule = noSchedule;
   options.alignment = alignment;
   options.effort = effort;
   options.quiet = quiet;
