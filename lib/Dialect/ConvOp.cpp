@@ -50,6 +50,26 @@ bool ConvOp::canOverwrite(OpOperand &input, OpOperand &) {
   return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
 }
 
+/// Strides between images and channels only; a filter has none.
+bool ConvOp::canAccess(OpOperand &operand, MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  unsigned number = operand.getOperandNumber();
+  if (number == 1)
+    return type.getLayout().isIdentity();
+  if (number > 1 && number != getInitOperand().getOperandNumber())
+    return true;
+  int64_t dense = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 2; --dim) {
+    if (type.getDimSize(dim) != 1 && strides[dim] != dense)
+      return false;
+    dense *= type.getDimSize(dim);
+  }
+  return true;
+}
+
 LogicalResult ConvOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

@@ -82,6 +82,10 @@ static LogicalResult verifyOperandMap(MatMulOp op, StringRef name,
 /// applies the epilogue, which would then read its own input.
 bool MatMulOp::canOverwrite(OpOperand &, OpOperand &) { return false; }
 
+bool MatMulOp::canAccess(OpOperand &, MemRefType type) {
+  return type.isStrided();
+}
+
 LogicalResult MatMulOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

@@ -49,6 +49,10 @@ bool ReduceWindowOp::canOverwrite(OpOperand &input, OpOperand &) {
   return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
 }
 
+bool ReduceWindowOp::canAccess(OpOperand &, MemRefType type) {
+  return type.isStrided();
+}
+
 LogicalResult ReduceWindowOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

@@ -99,6 +99,10 @@ bool RowwiseOp::canOverwrite(OpOperand &input, OpOperand &) {
          getInputMap(input.getOperandNumber()) == getOutputMap();
 }
 
+bool RowwiseOp::canAccess(OpOperand &, MemRefType type) {
+  return type.isStrided();
+}
+
 LogicalResult RowwiseOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))

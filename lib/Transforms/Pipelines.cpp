@@ -20,7 +20,8 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSeparateDestinations());
   pm.addNestedPass<func::FuncOp>(createProtectInputs());
   // Lets producers write into their slice of a concatenation's buffer.
-  if (!options.noReuse)
+  bool forward = !options.noForward && !options.noReuse;
+  if (forward)
     pm.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
@@ -31,7 +32,9 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   // Folds the copies of a buffer onto itself that CSE has made visible.
   pm.addPass(createCanonicalizerPass());
-  if (!options.noReuse)
+  if (forward)
+    pm.addPass(createForwardDestinations());
+  if (!options.noInPlace && !options.noReuse)
     pm.addPass(createReuseBuffers());
 }
 
@@ -51,7 +54,8 @@ void buildVerifyPipeline(OpPassManager &pm, const PipelineOptions &) {
 void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   pm.addNestedPass<func::FuncOp>(createRaiseLinalg());
-  pm.addNestedPass<func::FuncOp>(createFuseStructured());
+  if (!options.noFusion)
+    pm.addNestedPass<func::FuncOp>(createFuseStructured());
   addCleanup(pm);
   if (!options.noSchedule && !options.noReuse) {
     ScheduleOptions schedule;

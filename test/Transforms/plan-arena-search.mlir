@@ -1,11 +1,11 @@
 // RUN: memplan-opt %s --pass-pipeline='builtin.module(memplan-plan-arena,memplan-verify-arena)' | FileCheck %s
 // RUN: memplan-opt %s --pass-pipeline='builtin.module(memplan-plan-arena{effort=0},memplan-verify-arena)' \
 // RUN:   | FileCheck %s --check-prefix=GREEDY
-// RUN: memplan-opt %s --emit=plan --effort=0 -q | FileCheck %s --check-prefix=NOSEARCH
-// RUN: memplan-opt %s --emit=plan -o - 2>&1 | FileCheck %s --check-prefixes=SEARCH,SUMMARY
-// RUN: memplan-opt %s --emit=cuda --effort=7 -q -o - | FileCheck %s --check-prefix=STAMP
+// RUN: memplan-opt %s --emit=plan --no-forward --effort=0 -q | FileCheck %s --check-prefix=NOSEARCH
+// RUN: memplan-opt %s --emit=plan --no-forward -o - 2>&1 | FileCheck %s --check-prefixes=SEARCH,SUMMARY
+// RUN: memplan-opt %s --emit=cuda --no-forward --effort=7 -q -o - | FileCheck %s --check-prefix=STAMP
 
-// STAMP: Settings: {{.*}}--effort 7
+// STAMP: Settings: --no-forward {{.*}}--effort 7
 // The live bytes are no tight bound here. In units of 256 bytes (64 floats):
 //
 //   point   0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15

@@ -46,4 +46,17 @@ def MemPlan_InPlaceOpInterface : OpInterface<"InPlaceOpInterface"> {
   ];
 }
 
+def MemPlan_StridedOpInterface : OpInterface<"StridedOpInterface"> {
+  let cppNamespace = "::memplan";
+  let description = [{
+    An op on memrefs that knows which layouts its operands may have. `linalg` ops
+    take all that are strided.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether `operand` may be a memref of this type.", "bool",
+                    "canAccess",
+                    (ins "::mlir::OpOperand &":$operand, "::mlir::MemRefType":$type)>
+  ];
+}
+
 #endif // MEMPLAN_DIALECT_MEMPLANINTERFACES_TD

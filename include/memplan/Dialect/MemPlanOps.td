@@ -20,7 +20,8 @@ class MemPlan_StructuredOp<string name, list<Trait> traits = []>
         DeclareOpInterfaceMethods<BufferizableOpInterface,
           ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>,
         DeclareOpInterfaceMethods<MemPlan_EpilogueOpInterface>,
-        DeclareOpInterfaceMethods<MemPlan_InPlaceOpInterface>], traits)> {
+        DeclareOpInterfaceMethods<MemPlan_InPlaceOpInterface>,
+        DeclareOpInterfaceMethods<MemPlan_StridedOpInterface>], traits)> {
   let results = (outs Optional<AnyRankedTensor>:$result);
   let hasVerifier = 1;
   code structuredDecls = [{

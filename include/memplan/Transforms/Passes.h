@@ -55,10 +55,19 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("every buffer gets bytes of its own; nothing is forwarded "
                      "or overwritten"),
       llvm::cl::init(false)};
-  Option<bool> noSchedule{
-      *this, "no-schedule",
-      llvm::cl::desc("ops keep the order of the input"),
-      llvm::cl::init(false)};
+  Option<bool> noSchedule{*this, "no-schedule",
+                          llvm::cl::desc("ops keep the order of the input"),
+                          llvm::cl::init(false)};
+  Option<bool> noForward{*this, "no-forward",
+                         llvm::cl::desc("copies stay where bufferization has "
+                                        "put them"),
+                         llvm::cl::init(false)};
+  Option<bool> noInPlace{*this, "no-in-place",
+                         llvm::cl::desc("no op overwrites its input"),
+                         llvm::cl::init(false)};
+  Option<bool> noFusion{*this, "no-fusion",
+                        llvm::cl::desc("ops stay apart as in the input"),
+                        llvm::cl::init(false)};
   Option<int64_t> alignment{
       *this, "alignment",
       llvm::cl::desc("alignment of buffers in the arena, in bytes"),

@@ -188,6 +188,48 @@ def ResultsToArguments : Pass<"memplan-results-to-arguments", "::mlir::ModuleOp"
   let dependentDialects = ["::mlir::memref::MemRefDialect"];
 }
 
+def ForwardDestinations : Pass<"memplan-forward-destinations", "::mlir::ModuleOp"> {
+  let summary = "Let producers write where a copy would take their result";
+  let description = [{
+    On memrefs, after bufferization. A copy of a whole alloc, reshaped or not,
+    into (part of) another alloc of the block or an output goes: the alloc becomes
+    a view of the copy's destination. Concatenations, stacks, padding, concats of
+    concats and outputs that are also used inside lose their copies so. It is
+    safe, and done, if
+
+    - nobody else touches that part of the destination from the first access to
+      the alloc up to the copy, and
+    - after the copy the alloc is not written, and not read once the destination
+      is written again, and
+    - all that use the alloc can have the destination's strides
+      (`memplan::StridedOpInterface`; reshapes where they stay views).
+
+    First, an alloc of which only a part is ever seen shrinks to that part.
+    `emit-remarks` says why a copy stays.
+
+    ```mlir
+    %a = memref.alloc() : memref<4x8xf32>
+    linalg.exp ins(%x : memref<4x8xf32>) outs(%a : memref<4x8xf32>)
+    %c = memref.alloc() : memref<8x8xf32>
+    %low = memref.subview %c[0, 0] [4, 8] [1, 1] : memref<8x8xf32> to memref<4x8xf32, strided<[8, 1]>>
+    memref.copy %a, %low : memref<4x8xf32> to memref<4x8xf32, strided<[8, 1]>>
+    // becomes
+    %c = memref.alloc() : memref<8x8xf32>
+    %a = memref.subview %c[0, 0] [4, 8] [1, 1] : memref<8x8xf32> to memref<4x8xf32, strided<[8, 1]>>
+    linalg.exp ins(%x : memref<4x8xf32>) outs(%a : memref<4x8xf32, strided<[8, 1]>>)
+    ```
+  }];
+  let options = [
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Say of each copy that stays why">
+  ];
+  let statistics = [
+    Statistic<"numForwarded", "copies-forwarded", "copies that went">,
+    Statistic<"numShrunk", "allocs-shrunk", "allocs that were larger than what is seen of them">
+  ];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
 def ReuseBuffers : Pass<"memplan-reuse-buffers", "::mlir::ModuleOp"> {
   let summary = "Let ops overwrite an input that dies there";
   let description = [{

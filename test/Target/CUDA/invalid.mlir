@@ -1,7 +1,7 @@
 // Each of these is one error that names what was found, and no output.
 //
 // RUN: split-file %s %t
-// RUN: not memplan-opt %t/type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/type.mlir
+// RUN: not memplan-opt %t/type.mlir --emit=cuda --no-forward -q -o - 2>&1 | FileCheck %t/type.mlir
 // RUN: not memplan-opt %t/place.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/place.mlir
 // RUN: not memplan-opt %t/named.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/named.mlir
 // RUN: not memplan-opt %t/two.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/two.mlir

@@ -1,0 +1,431 @@
+//===- ForwardDestinations.cpp - Producers write where copies lead --------===//
+
+#include "ViewChains.h"
+#include "memplan/Analysis/Liveness.h"
+#include "memplan/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace memplan {
+#define GEN_PASS_DEF_FORWARDDESTINATIONS
+#include "memplan/Transforms/Passes.h.inc"
+} // namespace memplan
+
+using namespace mlir;
+using namespace memplan;
+
+namespace {
+
+using Box = SmallVector<std::pair<int64_t, int64_t>>;
+
+bool areDisjoint(const Box &a, const Box &b) {
+  return llvm::any_of(llvm::zip_equal(a, b), [](const auto &pair) {
+    const auto &[first, second] = pair;
+    return first.second <= second.first || second.second <= first.first;
+  });
+}
+
+bool isOutput(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+               : nullptr;
+  return function && function.getArgAttr(argument.getArgNumber(),
+                                         "bufferize.result") != nullptr;
+}
+
+/// How many bytes live when, kept up to date as buffers become one. Points are
+/// those before the first change.
+class LiveBytes {
+public:
+  LiveBytes(func::FuncOp function, BufferFlowAnalysis &flowAnalysis) {
+    BufferLiveness liveness(function, flowAnalysis);
+    bytesAt.resize(liveness.getPoints().size() + 1);
+    for (const LiveBuffer &buffer : liveness.getBuffers()) {
+      lives[buffer.alloc] = {buffer.bytes, buffer.lower, buffer.upper};
+      add(lives[buffer.alloc], 1);
+    }
+  }
+
+  /// Whether the most bytes at one time stay as few if `part` becomes part of
+  /// `whole`, which then lives as long as both. Buffers that are not planned
+  /// count for nothing.
+  bool canUnite(memref::AllocOp part, memref::AllocOp whole) {
+    auto from = lives.find(part), to = lives.find(whole);
+    if (to == lives.end())
+      return true;
+    if (from == lives.end())
+      return false;
+    int64_t most = *std::max_element(bytesAt.begin(), bytesAt.end());
+    Life larger = to->second;
+    auto isHigher = [&](int64_t first, int64_t last) {
+      for (int64_t point = first; point < last; ++point) {
+        bool isOurs = from->second.lower <= point && point < from->second.upper;
+        if (bytesAt[point] + larger.bytes - isOurs * from->second.bytes > most)
+          return true;
+      }
+      return false;
+    };
+    return !isHigher(from->second.lower, larger.lower) &&
+           !isHigher(larger.upper, from->second.upper);
+  }
+
+  void unite(memref::AllocOp part, Operation *whole) {
+    auto from = lives.find(part);
+    if (from == lives.end())
+      return;
+    Life old = from->second;
+    add(old, -1);
+    lives.erase(from);
+    auto to = lives.find(whole);
+    if (to == lives.end())
+      return;
+    add(to->second, -1);
+    to->second.lower = std::min(to->second.lower, old.lower);
+    to->second.upper = std::max(to->second.upper, old.upper);
+    add(to->second, 1);
+  }
+
+  /// `alloc` takes the place of another one.
+  void replace(Operation *old, memref::AllocOp alloc) {
+    auto found = lives.find(old);
+    if (found == lives.end())
+      return;
+    Life life = found->second;
+    lives.erase(found);
+    add(life, -1);
+    life.bytes = getDenseBytes(alloc.getType(), alloc).value_or(0);
+    add(life, 1);
+    lives[alloc] = life;
+  }
+
+private:
+  struct Life {
+    int64_t bytes, lower, upper;
+  };
+  void add(const Life &life, int64_t sign) {
+    for (int64_t point = life.lower; point < life.upper; ++point)
+      bytesAt[point] += sign * life.bytes;
+  }
+
+  std::vector<int64_t> bytesAt;
+  llvm::DenseMap<Operation *, Life> lives;
+};
+
+/// An access to (part of) a buffer, seen from the block of the copy.
+struct Access {
+  /// The op of the block that does it or holds what does it.
+  Operation *op;
+  bool reads, writes;
+};
+
+/// One copy that may not be needed.
+class Forwarding {
+public:
+  Forwarding(memref::CopyOp copy, BufferFlowAnalysis &flowAnalysis,
+             LiveBytes &live)
+      : copy(copy), flowAnalysis(flowAnalysis), live(live) {}
+
+  /// Null if the copy is gone, else why it stays.
+  const char *run();
+  /// The op that is in the way, if it's one.
+  Operation *getConflict() const { return conflict; }
+
+private:
+  const char *findBuffers();
+  const char *checkTimes();
+  const char *checkLayout();
+  std::optional<SmallVector<Access>> collectAccesses(const BufferFlow &flow,
+                                                     const Box &part);
+  void forward();
+  MemRefType undoType(MemRefType type) const;
+  Value undo(OpBuilder &builder, Value value) const;
+
+  memref::CopyOp copy;
+  BufferFlowAnalysis &flowAnalysis;
+  LiveBytes &live;
+  ViewChain source, target;
+  memref::AllocOp alloc;
+  Operation *conflict = nullptr;
+};
+
+const char *Forwarding::findBuffers() {
+  if (!isa<MemRefType>(copy.getSource().getType()) ||
+      !isa<MemRefType>(copy.getTarget().getType()))
+    return "it is not of ranked memrefs";
+  source = followViews(copy.getSource());
+  target = followViews(copy.getTarget());
+  alloc = source.root.getDefiningOp<memref::AllocOp>();
+  if (!alloc)
+    return "its source is no buffer of this function";
+  if (source.root == target.root)
+    return "its source and its destination are in one buffer";
+  if (!alloc.getType().hasStaticShape() ||
+      !alloc.getType().getLayout().isIdentity())
+    return "its source has a dynamic size or a layout";
+  for (Operation *view : source.views)
+    if (auto subview = dyn_cast<memref::SubViewOp>(view);
+        subview && !isWhole(subview))
+      return "its source is used elsewhere as well, beyond what is copied";
+  auto from = cast<MemRefType>(source.root.getType());
+  auto to = cast<MemRefType>(target.root.getType());
+  if (from.getElementType() != to.getElementType() ||
+      from.getMemorySpace() != to.getMemorySpace())
+    return "source and destination differ in element type or memory space";
+  if (alloc->getBlock() != copy->getBlock())
+    return "its source is made in another block";
+  auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
+  if (targetAlloc ? targetAlloc->getBlock() != copy->getBlock() ||
+                        !targetAlloc.getDynamicSizes().empty()
+                  : !isOutput(target.root) ||
+                        target.root.getParentBlock() != copy->getBlock())
+    return "its destination is no buffer that the block makes, and no output";
+  return nullptr;
+}
+
+/// Accesses to what may be in `part` of the buffer; none if some can't be seen
+/// from the block.
+std::optional<SmallVector<Access>>
+Forwarding::collectAccesses(const BufferFlow &flow, const Box &part) {
+  Block *block = copy->getBlock();
+  SmallVector<Access> accesses;
+  for (const BufferAccess &access : flow.accesses) {
+    Operation *op = block->findAncestorOpInBlock(*access.op);
+    if (!op)
+      return std::nullopt;
+    bool isElsewhere =
+        llvm::all_of(access.op->getOperands(), [&](Value operand) {
+          if (!flow.aliases.contains(operand))
+            return true;
+          ViewChain chain = followViews(operand);
+          return chain.root == flow.root && areDisjoint(findBox(chain), part);
+        });
+    if (!isElsewhere && op != copy)
+      accesses.push_back({op, access.reads, access.writes});
+  }
+  return accesses;
+}
+
+/// From the first access to the source on both will be one, so nobody else may
+/// touch the destination up to the copy. From the copy on they hold the same
+/// until one of them is written.
+const char *Forwarding::checkTimes() {
+  BufferFlow from = flowAnalysis.trace(alloc);
+  BufferFlow to = flowAnalysis.trace(target.root);
+  if (from.escape || (to.escape && !isOutput(target.root)))
+    return "the life of its source or its destination isn't known";
+  Box everywhere;
+  for (int64_t extent : alloc.getType().getShape())
+    everywhere.push_back({0, extent});
+  auto ours = collectAccesses(from, everywhere);
+  auto theirs = collectAccesses(to, findBox(target));
+  if (!ours || !theirs)
+    return "its source or its destination is used outside of the block";
+  Operation *first = copy;
+  bool isReadAfter = false;
+  for (const Access &access : *ours) {
+    if (access.op->isBeforeInBlock(first))
+      first = access.op;
+    if (!copy->isBeforeInBlock(access.op))
+      continue;
+    conflict = access.op;
+    if (access.writes)
+      return "its source is written again after it";
+    if (llvm::any_of(to.deallocs, [&](Operation *dealloc) {
+          return dealloc->getBlock() != copy->getBlock() ||
+                 dealloc->isBeforeInBlock(access.op);
+        }))
+      return "its destination is freed while its source is still read";
+    isReadAfter = true;
+  }
+  for (const Access &access : *theirs) {
+    if (access.op->isBeforeInBlock(first))
+      continue;
+    conflict = access.op;
+    if (access.op->isBeforeInBlock(copy))
+      return "its destination is in use while its source is";
+    if (access.writes && isReadAfter)
+      return "its destination is written while its source is still read";
+  }
+  conflict = nullptr;
+  auto whole = target.root.getDefiningOp<memref::AllocOp>();
+  return !whole || live.canUnite(alloc, whole)
+             ? nullptr
+             : "its destination would live so long that more bytes would be "
+               "live at one time";
+}
+
+/// What `type`, of what the copy writes, is in the shape of the alloc; null if
+/// its layout doesn't allow that.
+MemRefType Forwarding::undoType(MemRefType type) const {
+  for (Operation *view : source.views) {
+    if (!type)
+      return type;
+    auto before = cast<MemRefType>(view->getOperand(0).getType());
+    if (auto expand = dyn_cast<memref::ExpandShapeOp>(view)) {
+      auto indices = expand.getReassociationIndices();
+      type = memref::CollapseShapeOp::isGuaranteedCollapsible(type, indices)
+                 ? memref::CollapseShapeOp::computeCollapsedType(type, indices)
+                 : MemRefType();
+    } else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(view)) {
+      auto expanded = memref::ExpandShapeOp::computeExpandedType(
+          type, before.getShape(), collapse.getReassociationIndices());
+      type = succeeded(expanded) ? *expanded : MemRefType();
+    }
+  }
+  return type;
+}
+
+Value Forwarding::undo(OpBuilder &builder, Value value) const {
+  for (Operation *view : source.views) {
+    auto before = cast<MemRefType>(view->getOperand(0).getType());
+    if (auto expand = dyn_cast<memref::ExpandShapeOp>(view))
+      value = memref::CollapseShapeOp::create(builder, view->getLoc(), value,
+                                              expand.getReassociationIndices());
+    else if (auto collapse = dyn_cast<memref::CollapseShapeOp>(view))
+      value = memref::ExpandShapeOp::create(builder, view->getLoc(),
+                                            before.getShape(), value,
+                                            collapse.getReassociationIndices());
+  }
+  return value;
+}
+
+const char *Forwarding::checkLayout() {
+  MemRefType type = undoType(cast<MemRefType>(copy.getTarget().getType()));
+  if (!type)
+    return "its destination's strides don't allow the source's shape";
+  conflict = findLayoutConflict(alloc, type);
+  return conflict ? "its source is used by an op that needs another layout"
+                  : nullptr;
+}
+
+void Forwarding::forward() {
+  if (auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
+      targetAlloc && alloc->isBeforeInBlock(targetAlloc))
+    targetAlloc->moveBefore(alloc);
+  live.unite(alloc, target.root.getDefiningOp());
+  for (Operation *dealloc : flowAnalysis.trace(alloc).deallocs)
+    dealloc->erase();
+  copy->erase();
+  OpBuilder builder(alloc);
+  Value part = rebuildViews(builder, target, target.root);
+  replaceWithLayout(alloc, undo(builder, part));
+  alloc->erase();
+}
+
+const char *Forwarding::run() {
+  for (auto check : {&Forwarding::findBuffers, &Forwarding::checkTimes,
+                     &Forwarding::checkLayout})
+    if (const char *reason = (this->*check)())
+      return reason;
+  forward();
+  return nullptr;
+}
+
+/// Makes an alloc of which only a part is ever seen as small as that part.
+bool shrink(memref::AllocOp alloc, LiveBytes &live) {
+  MemRefType type = alloc.getType();
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
+      alloc->use_empty())
+    return false;
+  Box used;
+  for (Operation *user : alloc->getUsers()) {
+    if (isa<memref::DeallocOp>(user))
+      continue;
+    auto subview = dyn_cast<memref::SubViewOp>(user);
+    if (!subview || subview.getType().getRank() != type.getRank() ||
+        !subview.getOffsets().empty() || !subview.getSizes().empty() ||
+        !subview.getStrides().empty() ||
+        llvm::any_of(subview.getStaticStrides(),
+                     [](int64_t stride) { return stride != 1; }))
+      return false;
+    Box box = findBox(followViews(subview));
+    if (used.empty())
+      used = box;
+    for (auto [range, other] : llvm::zip_equal(used, box))
+      range = {std::min(range.first, other.first),
+               std::max(range.second, other.second)};
+  }
+  SmallVector<int64_t> shape;
+  for (auto [first, last] : used)
+    shape.push_back(last - first);
+  if (used.empty() || shape == SmallVector<int64_t>(type.getShape()))
+    return false;
+  auto smallerType =
+      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
+  for (Operation *user : alloc->getUsers())
+    if (auto subview = dyn_cast<memref::SubViewOp>(user);
+        subview &&
+        findLayoutConflict(subview, memref::SubViewOp::inferResultType(
+                                        smallerType, subview.getStaticOffsets(),
+                                        subview.getStaticSizes(),
+                                        subview.getStaticStrides())))
+      return false;
+  OpBuilder builder(alloc);
+  auto smaller = memref::AllocOp::create(builder, alloc.getLoc(), smallerType,
+                                         alloc.getAlignmentAttr());
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers())) {
+    if (auto dealloc = dyn_cast<memref::DeallocOp>(user)) {
+      dealloc->setOperand(0, smaller);
+      continue;
+    }
+    auto subview = cast<memref::SubViewOp>(user);
+    builder.setInsertionPoint(subview);
+    SmallVector<int64_t> offsets(subview.getStaticOffsets());
+    for (auto [offset, range] : llvm::zip_equal(offsets, used))
+      offset -= range.first;
+    Value part = memref::SubViewOp::create(builder, subview.getLoc(), smaller,
+                                           offsets, subview.getStaticSizes(),
+                                           subview.getStaticStrides());
+    replaceWithLayout(subview, part);
+    subview->erase();
+  }
+  live.replace(alloc, smaller);
+  alloc->erase();
+  return true;
+}
+
+class ForwardDestinationsPass
+    : public memplan::impl::ForwardDestinationsBase<ForwardDestinationsPass> {
+public:
+  using ForwardDestinationsBase::ForwardDestinationsBase;
+
+  void runOnOperation() override {
+    BufferFlowAnalysis flowAnalysis;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      forwardIn(function, flowAnalysis);
+  }
+
+private:
+  void forwardIn(func::FuncOp function, BufferFlowAnalysis &flowAnalysis) {
+    if (function.isExternal())
+      return;
+    LiveBytes live(function, flowAnalysis);
+    SmallVector<memref::AllocOp> allocs;
+    function.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
+    for (memref::AllocOp alloc : allocs)
+      numShrunk += shrink(alloc, live);
+    // A copy that stays may go once another is gone, so until nothing changes.
+    for (bool changed = true; changed;) {
+      changed = false;
+      SmallVector<memref::CopyOp> copies;
+      function.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+      for (memref::CopyOp copy : copies) {
+        if (Forwarding(copy, flowAnalysis, live).run())
+          continue;
+        ++numForwarded;
+        changed = true;
+      }
+    }
+    if (emitRemarks)
+      function.walk([&](memref::CopyOp copy) {
+        Forwarding forwarding(copy, flowAnalysis, live);
+        InFlightDiagnostic remark = copy->emitRemark()
+                                    << "this copy stays: " << forwarding.run();
+        if (forwarding.getConflict())
+          remark.attachNote(forwarding.getConflict()->getLoc()) << "here";
+      });
+  }
+};
+
+} // namespace
