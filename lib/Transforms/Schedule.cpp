@@ -31,11 +31,11 @@ public:
   LogicalResult initialize(MLIRContext *context) override {
     if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
       return emitError(UnknownLoc::get(context))
-             << "memplan-schedule: alignment is " << alignment
+             << "memplan-schedule: alignment is " << alignment.getValue()
              << ", which is no power of two";
     if (effort < 0)
       return emitError(UnknownLoc::get(context))
-             << "memplan-schedule: effort is " << effort
+             << "memplan-schedule: effort is " << effort.getValue()
              << ", which must not be negative";
     return success();
   }
