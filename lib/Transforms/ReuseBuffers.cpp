@@ -41,6 +41,35 @@ memref::AllocOp findWholeAlloc(Value value) {
   return nullptr;
 }
 
+/// The output argument that all of `value` is; null if it is none.
+BlockArgument findOutput(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(def))
+      return nullptr;
+    value = def->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  bool isOutput = function && function.getArgAttr(argument.getArgNumber(),
+                                                  "bufferize.result");
+  return isOutput && type && type.hasStaticShape() &&
+                 type.getLayout().isIdentity()
+             ? argument
+             : nullptr;
+}
+
+/// Whether nothing touches the buffer before `op`, which stands in the block
+/// that has it as an argument.
+bool isFirstAccess(Operation *op, BufferFlow flow) {
+  Block *block = flow.root.getParentBlock();
+  return op->getBlock() == block &&
+         llvm::all_of(flow.accesses, [&](const BufferAccess &access) {
+           Operation *other = block->findAncestorOpInBlock(*access.op);
+           return other && !other->isBeforeInBlock(op);
+         });
+}
+
 class ReuseBuffersPass
     : public memplan::impl::ReuseBuffersBase<ReuseBuffersPass> {
 public:
@@ -72,8 +101,40 @@ private:
         ops.push_back(op);
     });
     for (DestinationStyleOpInterface op : ops)
-      for (OpOperand &init : op.getDpsInitsMutable())
-        reuseFor(op, init);
+      for (OpOperand &init : op.getDpsInitsMutable()) {
+        BlockArgument output = findOutput(init.get());
+        if (!output)
+          reuseFor(op, init);
+        else if (isFirstAccess(op, flowAnalysis.trace(output)))
+          useOutputFor(op, init, output);
+      }
+  }
+
+  /// What dies where an output is first written may live in the output.
+  void useOutputFor(DestinationStyleOpInterface op, OpOperand &init,
+                    BlockArgument output) {
+    auto type = cast<MemRefType>(output.getType());
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      Storage *source = lookup(input->get());
+      if (!source || source->upper != points->end(op) ||
+          source->alloc->getBlock() != op->getBlock() ||
+          source->alloc.getType().getElementType() != type.getElementType() ||
+          source->alloc.getType().getMemorySpace() != type.getMemorySpace() ||
+          source->alloc.getType().getNumElements() != type.getNumElements() ||
+          input->get().getType() != init.get().getType() ||
+          !isReadInPlace(*source, op, init))
+        continue;
+      for (Operation *dealloc : source->deallocs)
+        dealloc->erase();
+      OpBuilder builder(source->alloc);
+      source->alloc.replaceAllUsesWith(
+          seeAs(builder, output, source->alloc.getType(), op->getLoc()));
+      storageOf.erase(source->alloc);
+      source->alloc.erase();
+      ++numReused;
+      savedBytes += source->bytes;
+      return;
+    }
   }
 
   Storage *lookup(Value value) {
@@ -164,7 +225,8 @@ private:
     OpBuilder builder(target.alloc);
     for (Operation *dealloc : target.deallocs)
       dealloc->setOperand(0, alloc);
-    target.alloc.replaceAllUsesWith(seeAs(builder, alloc, target.alloc));
+    target.alloc.replaceAllUsesWith(
+        seeAs(builder, alloc, target.alloc.getType(), target.alloc.getLoc()));
     storageOf.erase(target.alloc);
     target.alloc.erase();
     source.upper = std::max(source.upper, target.upper);
@@ -172,17 +234,16 @@ private:
     source.deallocs = target.deallocs;
   }
 
-  /// The buffer in the shape of another alloc of as many elements.
-  static Value seeAs(OpBuilder &builder, memref::AllocOp alloc,
-                     memref::AllocOp other) {
-    MemRefType type = other.getType();
-    if (alloc.getType() == type)
-      return alloc;
+  /// A whole buffer as one of another shape with as many elements.
+  static Value seeAs(OpBuilder &builder, Value buffer, MemRefType type,
+                     Location loc) {
+    if (buffer.getType() == type)
+      return buffer;
     SmallVector<int64_t> strides;
     int64_t offset;
     (void)type.getStridesAndOffset(strides, offset);
-    return memref::ReinterpretCastOp::create(
-        builder, other.getLoc(), type, alloc, offset, type.getShape(), strides);
+    return memref::ReinterpretCastOp::create(builder, loc, type, buffer, offset,
+                                             type.getShape(), strides);
   }
 
   const ProgramPoints *points = nullptr;

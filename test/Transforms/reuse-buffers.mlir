@@ -184,3 +184,37 @@ func.func @residual(%x: memref<1x4x4x4xf32>, %w: memref<4x4x1x1xf32>, %y: memref
   memref.copy %b, %y : memref<1x4x4x4xf32> to memref<1x4x4x4xf32>
   return
 }
+
+// -----
+
+// All of a chain lives in its output; nothing is allocated.
+// CHECK-LABEL: func.func @output
+//  CHECK-SAME:   %[[Y:[a-z0-9]*]]: memref<8x8xf32> {bufferize.result}
+//   CHECK-NOT:   memref.alloc
+//       CHECK:   %[[A:.*]] = memref.reinterpret_cast %[[Y]] to offset: [0], sizes: [64], strides: [1]
+//       CHECK:   linalg.exp ins(%{{.*}}) outs(%[[A]] :
+//       CHECK:   linalg.tanh ins(%[[A]] : {{.*}}) outs(%[[A]] :
+//       CHECK:   linalg.exp ins(%{{.*}}) outs(%[[Y]] :
+func.func @output(%x: memref<64xf32>, %y: memref<8x8xf32> {bufferize.result}) {
+  %a = memref.alloc() : memref<64xf32>
+  linalg.exp ins(%x : memref<64xf32>) outs(%a : memref<64xf32>)
+  %b = memref.alloc() : memref<64xf32>
+  linalg.tanh ins(%a : memref<64xf32>) outs(%b : memref<64xf32>)
+  %c = memref.expand_shape %b [[0, 1]] output_shape [8, 8] : memref<64xf32> into memref<8x8xf32>
+  linalg.exp ins(%c : memref<8x8xf32>) outs(%y : memref<8x8xf32>)
+  return
+}
+
+// -----
+
+// The output holds something that is read before: it is no scratch.
+// CHECK-LABEL: func.func @output_in_use
+//       CHECK:   memref.alloc
+func.func @output_in_use(%x: memref<64xf32>, %y: memref<64xf32> {bufferize.result}, %z: memref<64xf32> {bufferize.result}) {
+  linalg.exp ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
+  %a = memref.alloc() : memref<64xf32>
+  linalg.add ins(%x, %y : memref<64xf32>, memref<64xf32>) outs(%a : memref<64xf32>)
+  linalg.exp ins(%y : memref<64xf32>) outs(%z : memref<64xf32>)
+  linalg.tanh ins(%a : memref<64xf32>) outs(%y : memref<64xf32>)
+  return
+}

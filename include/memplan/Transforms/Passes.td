@@ -240,7 +240,8 @@ def ReuseBuffers : Pass<"memplan-reuse-buffers", "::mlir::ModuleOp"> {
     written in step, row-by-row ops, an epilogue's residual. Input and
     destination must be whole buffers of the same type (reshapes aside) in one
     memory space, since among threads a narrower element may be stored over one
-    that another thread has yet to read.
+    that another thread has yet to read. An input that dies where an output
+    (`bufferize.result`) is first written lives in the output from its start.
 
     ```mlir
     %a = memref.alloc() : memref<64xf32>

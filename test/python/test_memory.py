@@ -1,0 +1,87 @@
+"""What scheduling, forwarding and overwriting save, on models whose least memory is known by hand."""
+
+import re
+
+import onnx
+import pytest
+
+import memplan_models
+import onnx_models as om
+from memplan_tools import compiler, host, reference
+from memplan_tools.compare import assert_close
+from random_models import Generator
+
+pytestmark = pytest.mark.usefixtures("memplan_opt")
+
+OFF = ("--no-schedule", "--no-forward", "--no-in-place")
+
+
+def write(folder, nodes, shape):
+    output = om.value("y", None)
+    output.type.tensor_type.ClearField("shape")
+    return om.write(om.model(nodes, [om.value("x", shape)], [output]), folder / "m.onnx")
+
+
+def planned(path, *flags):
+    return compiler.run(path, "--emit=mlir-planned", "-q", *flags).stdout
+
+
+def check_result(path, folder, quick):
+    inputs = reference.random_inputs(path)
+    compiler.emit_cuda(path, folder / "out" / "m", None, "-q")
+    with host.HostModel(folder / "out" / "m", **quick) as model:
+        assert_close(model.run(inputs), reference.run(path, inputs), absolute=1e-5)
+
+
+def test_sin_and_cos_side_by_side(tmp_path, quick):
+    """Both are written where sigmoid, in place, leaves the output: no copy, no byte of scratch."""
+    path = write(tmp_path, [om.node("Sin", ["x"], ["s"]), om.node("Cos", ["x"], ["c"]),
+                            om.node("Concat", ["s", "c"], ["p"], axis=1), om.node("Sigmoid", ["p"], ["y"])], (2, 8, 32))
+    assert "memref.copy" not in planned(path)
+    assert compiler.plan(path)["arena_bytes"] == 0
+    # Without these techniques: both parts, their concatenation, each beside what it is made of.
+    assert compiler.plan(path, None, *OFF)["arena_bytes"] >= 2 * (2 * 8 * 32 * 4)
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-fusion",)])
+def test_a_chain_needs_one_tensor_at_most(tmp_path, quick, flags):
+    kinds = ["Tanh", "Sigmoid", "Erf", "Cos"]
+    names = ["x", *(f"v{i}" for i in range(99)), "y"]
+    nodes = [om.node(kinds[i % 4], [names[i]], [names[i + 1]]) for i in range(100)]
+    path = write(tmp_path, nodes, (4, 100))
+    assert compiler.plan(path, None, *flags)["arena_bytes"] <= 4 * 100 * 4
+    if not flags:
+        check_result(path, tmp_path, quick)
+
+
+def test_nested_concatenation_along_an_inner_dim(tmp_path, quick):
+    """Parts of parts, two of them read elsewhere too."""
+    nodes = [om.node("Sin", ["x"], ["a"]), om.node("Cos", ["a"], ["b"]), om.node("Concat", ["a", "b"], ["p"], axis=2),
+             om.node("Transpose", ["a"], ["t"], perm=[0, 2, 1]), om.node("Tanh", ["x"], ["c"]),
+             om.node("Concat", ["c", "p"], ["q"], axis=2), om.node("MatMul", ["t", "q"], ["y"])]
+    path = write(tmp_path, nodes, (2, 6, 6))
+    assert "memref.copy" not in planned(path)
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("name", ["light_densenet121", "light_inception_v1", "light_inception_v2", "light_squeezenet",
+                                  "light_shufflenet"])
+def test_no_copy_is_left(name, tmp_path):
+    path = memplan_models.write(name, tmp_path)
+    assert "memref.copy" not in planned(path)
+
+
+def test_channel_shuffle_is_one_permuting_kernel_each(tmp_path):
+    """A reshape, a transpose, a reshape: one kernel that permutes, for each of ShuffleNet's shuffles at most one."""
+    path = memplan_models.write("light_shufflenet", tmp_path)
+    shuffles = sum(node.op_type == "Transpose" for node in onnx.load(path).graph.node)
+    text = compiler.run(path, "--emit=cuda", "-q", "-o", "-").stdout
+    permuting = re.findall(r"launch\w*\([^;]*\bmap_copy\w*", text)
+    assert 0 < len(permuting) <= shuffles
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_less_or_as_much_as_without(seed, tmp_path):
+    path = om.write(Generator(seed).model(), tmp_path / "m.onnx")
+    assert compiler.plan(path)["arena_bytes"] <= compiler.plan(path, None, *OFF)["arena_bytes"]
