@@ -30,7 +30,7 @@ MODELS = ("alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", 
           "zfnet512", "mobilenet_v2", "efficientnet_b0", "unet", "yolo", "randwire", "bert_base", "gpt2_step", "vit_b16")
 
 #: What each technique is called in the table, and the flag that turns it off; in the order in which the columns add them.
-TECHNIQUES = (("schedule", "--no-schedule"), ("forwarding", "--no-forward"), ("in place", "--no-in-place"),
+TECHNIQUES = (("schedule", "--no-schedule"), ("forward", "--no-forward"), ("in place", "--no-in-place"),
               ("fusion", "--no-fusion"))
 
 #: module in peers/: heading
@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), metavar="PEER",
                         help=f"which of {', '.join(PEERS)} (default all; none when empty)")
-    parser.add_argument("--flag", action="append", default=[], help="for every compile of ours, such as --flag=--effort=0")
+    parser.add_argument("--flag", action="append", default=[], help="for every compile of ours, such as --flag=--alignment=64")
     parser.add_argument("--peers-from", type=Path, metavar="FILE",
                         help="take the peers' numbers from what --json wrote before, where it has them; ours are measured")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one peer on one model (default 120)")
