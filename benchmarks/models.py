@@ -34,6 +34,7 @@ def main() -> int:
             dims = memplan_models.entry(name).dims
             seconds = best_of(3, lambda: compiler.emit_cuda(path, Path(folder) / "out" / name, dims, "-q"))
             plan = compiler.plan(path, dims)
+            plan["no_reuse_bytes"] = compiler.plan(path, dims, "--no-reuse")["no_reuse_bytes"]
         sizes = "".join(f"{plan[key] / 2**20:{width}.2f}" for key, width in (
             ("weights_bytes", 13), ("no_reuse_bytes", 14), ("arena_bytes", 11), ("lower_bound_bytes", 11)))
         print(f"{name:18}{seconds:9.2f}{sizes}  {'yes' if plan['optimal'] else 'no'}", flush=True)

@@ -8,6 +8,7 @@
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
+#include "memplan/Target/Report/Peak.h"
 #include "memplan/Target/Report/PlanReport.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -16,6 +17,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
@@ -117,12 +119,11 @@ static std::string describeSettings(const DriverOptions &options) {
   std::string text;
   for (const std::string &dim : options.dims)
     text += "--dim " + dim + " ";
-  for (auto [isOff, flag] :
-       {std::pair{options.noReuse, "--no-reuse "},
-        std::pair{options.noSchedule, "--no-schedule "},
-        std::pair{options.noForward, "--no-forward "},
-        std::pair{options.noInPlace, "--no-in-place "},
-        std::pair{options.noFusion, "--no-fusion "}})
+  for (auto [isOff, flag] : {std::pair{options.noReuse, "--no-reuse "},
+                             std::pair{options.noSchedule, "--no-schedule "},
+                             std::pair{options.noForward, "--no-forward "},
+                             std::pair{options.noInPlace, "--no-in-place "},
+                             std::pair{options.noFusion, "--no-fusion "}})
     if (isOff)
       text += flag;
   text += "--alignment " + std::to_string(options.alignment);
@@ -206,6 +207,60 @@ static ExitCode emitCUDAFiles(ModuleOp module, const DriverOptions &options,
   return ExitCode::Done;
 }
 
+/// The arena's bytes with other settings; none if that fails.
+static std::optional<int64_t> planOtherwise(DriverOptions options,
+                                            MLIRContext &context) {
+  ExitCode code = ExitCode::Done;
+  OwningOpRef<ModuleOp> module = loadModel(options, context, code);
+  TimingScope noTiming;
+  if (!module ||
+      failed(runPipeline(*module, options, noTiming, buildMemPlanPipeline)))
+    return std::nullopt;
+  return summarize(*module).arenaBytes;
+}
+
+/// What each technique is worth: the arena without it.
+static void explainTechniques(int64_t arenaBytes, const DriverOptions &options,
+                              MLIRContext &context, raw_ostream &os) {
+  if (options.input == "-" || options.noReuse)
+    return;
+  os << "what each technique saves (the arena without it):\n";
+  struct Technique {
+    const char *name;
+    bool DriverOptions::*isOff;
+  };
+  constexpr Technique techniques[] = {
+      {"scheduling", &DriverOptions::noSchedule},
+      {"forwarding", &DriverOptions::noForward},
+      {"overwriting", &DriverOptions::noInPlace},
+      {"fusion", &DriverOptions::noFusion},
+      {"any reuse", &DriverOptions::noReuse},
+  };
+  for (const Technique &technique : techniques) {
+    DriverOptions without = options;
+    without.*technique.isOff = true;
+    os << llvm::format("  %-12s", technique.name);
+    std::optional<int64_t> bytes;
+    if (!(options.*technique.isOff))
+      bytes = planOtherwise(without, context);
+    if (options.*technique.isOff)
+      os << " is switched off\n";
+    else if (bytes)
+      os << llvm::format("%14lld bytes  (%lld)\n",
+                         static_cast<long long>(*bytes - arenaBytes),
+                         static_cast<long long>(*bytes));
+    else
+      os << " can't be told: the model does not compile without it\n";
+  }
+}
+
+static void explain(ModuleOp module, const DriverOptions &options,
+                    raw_ostream &os) {
+  printPeaks(module, os);
+  explainTechniques(summarize(module).arenaBytes, options, *module.getContext(),
+                    os);
+}
+
 static ExitCode emit(ModuleOp module, const DriverOptions &options,
                      OutputFiles &files, std::vector<std::string> &written) {
   if (options.emit == EmitKind::CUDA)
@@ -223,6 +278,9 @@ static ExitCode emit(ModuleOp module, const DriverOptions &options,
       return emitPlanJSON(module, os);
     case EmitKind::CSV:
       return emitPlanCSV(module, os);
+    case EmitKind::Explanation:
+      explain(module, options, os);
+      return llvm::Error::success();
     case EmitKind::CUDA:
       break;
     }
@@ -308,6 +366,9 @@ ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   emitTiming.stop();
   if (!options.quiet && options.emit != EmitKind::MLIR)
     printSummary(summary, options, written, llvm::errs());
+  if (options.explain && options.emit != EmitKind::MLIR &&
+      options.emit != EmitKind::Explanation)
+    explain(*module, options, llvm::errs());
   return ExitCode::Done;
 }
 

@@ -15,7 +15,7 @@
 namespace memplan {
 
 /// What `--emit` can name.
-enum class EmitKind { MLIR, Planned, CUDA, Plan, CSV };
+enum class EmitKind { MLIR, Planned, CUDA, Plan, CSV, Explanation };
 
 /// The settings of one compile.
 struct DriverOptions {
@@ -37,6 +37,9 @@ struct DriverOptions {
   /// Largest allowed sum of weights and arena in bytes.
   std::optional<int64_t> memoryBudget;
   bool quiet = false;
+  /// Say where the bytes go: on standard output if nothing else is emitted,
+  /// else on standard error.
+  bool explain = false;
 };
 
 /// Whether a path is read as an ONNX model.

@@ -46,7 +46,7 @@ void printSummary(const Summary &summary, const DriverOptions &options,
                   ArrayRef<std::string> written, llvm::raw_ostream &os) {
   os << options.input << "\n";
   printBytes("weights", summary.weightsBytes, os);
-  printBytes("activations without reuse", summary.noReuseBytes, os);
+  printBytes("sum of the buffers", summary.noReuseBytes, os);
   printBytes("arena", summary.arenaBytes, os);
   printBytes("lower bound", summary.lowerBoundBytes, os);
   os << "  " << summary.buffers << " buffers, ";

@@ -70,6 +70,13 @@ llvm::cl::opt<bool>
                             "one buffer each"),
              llvm::cl::cat(category));
 
+llvm::cl::opt<bool> explain(
+    "explain",
+    llvm::cl::desc("Say where the bytes go: the buffers that live at the peak, "
+                   "the one to change first, what each technique saves. On "
+                   "standard output, or beside --emit on standard error"),
+    llvm::cl::cat(category));
+
 llvm::cl::opt<int64_t> alignment(
     "alignment",
     llvm::cl::desc("Alignment of every buffer of the arena, in bytes "
@@ -203,9 +210,12 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
     return usageError("--alignment must be a power of two from 16 to 2^30");
   if (effort < 0)
     return usageError("--effort must not be negative");
-  if (emitKind.getNumOccurrences() == 0)
+  options.explain = explain;
+  if (emitKind.getNumOccurrences() == 0 && !explain)
     return runPassesOnModel(options, registry);
-  options.emit = emitKind;
+  options.emit = emitKind.getNumOccurrences() > 0
+                     ? static_cast<EmitKind>(emitKind)
+                     : EmitKind::Explanation;
   mlir::MLIRContext context(registry);
   printErrorsWithNotes(context);
   return compile(options, context);
@@ -225,7 +235,7 @@ int main(int argc, char **argv) {
 
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
-  if (emitKind.getNumOccurrences() > 0 || isONNX(input))
+  if (emitKind.getNumOccurrences() > 0 || explain || isONNX(input))
     return static_cast<int>(runDriver(input, output, registry));
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -4,6 +4,7 @@
 
 #include "memplan/Analysis/Liveness.h"
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Target/Report/Peak.h"
 #include "memplan/Target/Report/WeightsLayout.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/JSON.h"
@@ -70,6 +71,32 @@ int64_t getWeightsBytes(ModuleOp module) {
   return succeeded(layout) ? layout->bytes : 0;
 }
 
+static void writePeaks(ModuleOp module, llvm::json::OStream &json) {
+  auto nameOf = [](Operation *op) {
+    return llvm::json::fixUTF8(op ? getBufferName(op->getLoc()) : "");
+  };
+  json.attributeArray("peaks", [&] {
+    for (const ArenaPeak &peak : findPeaks(module))
+      json.object([&] {
+        json.attribute("function", func::FuncOp(peak.function).getName());
+        json.attribute("point", peak.point);
+        json.attribute("node", nameOf(peak.op));
+        json.attribute("live_bytes", peak.liveBytes);
+        json.attributeArray("buffers", [&] {
+          for (const PeakBuffer &buffer : peak.buffers)
+            json.object([&] {
+              json.attribute("name", "b" + std::to_string(buffer.index));
+              json.attribute("first_written_by", nameOf(buffer.birth));
+              json.attribute("last_used_by", nameOf(buffer.death));
+              json.attribute("live_bytes_without", buffer.peakWithout);
+            });
+        });
+        if (const PeakBuffer *first = peak.getFirstToChange())
+          json.attribute("change_first", "b" + std::to_string(first->index));
+      });
+  });
+}
+
 llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
   Plan plan = readPlan(module);
   llvm::json::OStream json(os, /*IndentSize=*/2);
@@ -103,6 +130,7 @@ llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
               "node", llvm::json::fixUTF8(getBufferName(buffer.op->getLoc())));
         });
     });
+    writePeaks(module, json);
   });
   os << "\n";
   return llvm::Error::success();

@@ -17,6 +17,11 @@ int64_t getWeightsBytes(mlir::ModuleOp module);
 /// `lower_bound_bytes`, `lower_bound_proof` ("live_bytes" or "search"),
 /// `optimal`, `alignment` and `buffers`, each with `name`, `bytes`, `offset`,
 /// `lower`, `upper` (half-open, in program points), `type`, `shape` and `node`.
+/// Then `peaks`, one for each arena: `function`, the first `point` at which most
+/// bytes live (`live_bytes`) and its `node`; `buffers` that live there, largest
+/// first, each with its `name`, the nodes `first_written_by` and `last_used_by`,
+/// and `live_bytes_without`, the most live bytes if it were not; `change_first`,
+/// that with the least of these.
 /// Sizes in bytes. Reads plans before and after materialization; figures of
 /// several arenas are added up, and proved by search if one of them is.
 llvm::Error emitPlanJSON(mlir::ModuleOp module, llvm::raw_ostream &os);
