@@ -78,7 +78,7 @@ private:
     // Quadratic in the number of nodes.
     int64_t nodes = static_cast<int64_t>(problem.nodes.size());
     if (!isDone() && nodes * nodes * width / 4 <= left)
-      take(searchBeam(problem, width, enough, peak));
+      take(searchBeam(problem, width, enough, peak, left));
   }
 
   void bottomUp(int64_t effort) {
@@ -132,7 +132,7 @@ private:
         continue;
       // One that is a little lower is found sooner than the lowest one.
       int64_t goal = std::max(bound, peak - peak / 16);
-      SearchResult result = searchBeam(part, 16, goal, peak);
+      SearchResult result = searchBeam(part, 16, goal, peak, left / 4);
       left -= result.steps;
       if (!result.order) {
         result =

@@ -309,7 +309,7 @@ SearchResult searchWithin(const Problem &problem, int64_t limit, int64_t effort,
 }
 
 SearchResult searchBeam(const Problem &problem, int width, int64_t enough,
-                        int64_t toBeat) {
+                        int64_t toBeat, int64_t effort) {
   struct Partial {
     int64_t peak, live;
     int depth, state;
@@ -319,7 +319,9 @@ SearchResult searchBeam(const Problem &problem, int width, int64_t enough,
   result.peak = toBeat;
   int64_t start = std::max(enough, space.walker.getLive());
   std::vector<Partial> beam = {{start, space.walker.getLive(), 0, 0}}, next;
-  while (!beam.empty() && result.peak > enough) {
+  while (!beam.empty() && result.peak > enough &&
+         space.walker.getSteps() <= effort &&
+         space.states.size() <= maxStates) {
     next.clear();
     StateSet seen;
     for (Partial partial : beam) {

@@ -32,9 +32,9 @@ SearchResult searchWithin(const Problem &problem, int64_t limit, int64_t effort,
 
 /// Builds `width` partial orders at a time and keeps those of least peak, then
 /// of least live bytes. The result has an order if it is below `toBeat`; no
-/// bound.
+/// bound. Gives up after `effort` steps.
 SearchResult searchBeam(const Problem &problem, int width, int64_t enough,
-                        int64_t toBeat);
+                        int64_t toBeat, int64_t effort);
 
 } // namespace memplan::schedule
 
