@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace memplan::schedule {
 namespace {
@@ -185,9 +186,10 @@ Result solve(const Problem &problem, const Options &options) {
     int64_t peak = computePeak(part, getOriginalOrder(part));
     pieces.push_back({stretch, std::move(part), peak});
   }
-  std::stable_sort(
-      pieces.begin(), pieces.end(),
-      [](const Piece &a, const Piece &b) { return a.peak > b.peak; });
+  std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
+    return std::tuple(-a.peak, a.stretch.begin) <
+           std::tuple(-b.peak, b.stretch.begin);
+  });
   int64_t reached = bound;
   for (const Piece &piece : pieces) {
     // What is below the peak of another piece may keep its order.

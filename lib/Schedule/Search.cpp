@@ -185,10 +185,10 @@ std::vector<Choice> listChoices(const Walker &walker) {
   for (int node = walker.getNextReady(0); node >= 0;
        node = walker.getNextReady(node + 1))
     choices.push_back({node, walker.getCost(node)});
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Choice &a, const Choice &b) {
-                     return a.cost.after < b.cost.after;
-                   });
+  std::sort(
+      choices.begin(), choices.end(), [](const Choice &a, const Choice &b) {
+        return std::tie(a.cost.after, a.node) < std::tie(b.cost.after, b.node);
+      });
   return choices;
 }
 
@@ -356,11 +356,10 @@ SearchResult searchBeam(const Problem &problem, int width, int64_t enough,
           next.push_back({peak, choice.cost.after, partial.depth + 1, state});
       }
     }
-    std::stable_sort(next.begin(), next.end(),
-                     [](const Partial &a, const Partial &b) {
-                       return std::tuple(a.peak, a.live, -a.depth) <
-                              std::tuple(b.peak, b.live, -b.depth);
-                     });
+    std::sort(next.begin(), next.end(), [](const Partial &a, const Partial &b) {
+      return std::tuple(a.peak, a.live, -a.depth, a.state) <
+             std::tuple(b.peak, b.live, -b.depth, b.state);
+    });
     if (next.size() > static_cast<size_t>(width))
       next.resize(width);
     beam.swap(next);
