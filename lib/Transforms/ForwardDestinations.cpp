@@ -33,6 +33,33 @@ bool isOutput(Value value) {
                                          "bufferize.result") != nullptr;
 }
 
+/// Which op stands first in its block. MLIR's own numbers are lost whenever an
+/// op is put in, and taking them anew is linear in the block.
+class ProgramOrder {
+public:
+  explicit ProgramOrder(func::FuncOp function) {
+    int64_t next = 0;
+    function.walk<WalkOrder::PreOrder>(
+        [&](Operation *op) { numbers[op] = next += distance; });
+  }
+
+  bool isBefore(Operation *a, Operation *b) const {
+    return numbers.lookup(a) < numbers.lookup(b);
+  }
+  /// Moves `op` before another one, which is about to go.
+  void moveBefore(Operation *op, Operation *other) {
+    op->moveBefore(other);
+    numbers[op] = numbers.lookup(other) - 1;
+  }
+  void replace(Operation *old, Operation *op) {
+    numbers[op] = numbers.lookup(old);
+  }
+
+private:
+  static constexpr int64_t distance = int64_t{1} << 24;
+  llvm::DenseMap<Operation *, int64_t> numbers;
+};
+
 /// How many bytes live when, kept up to date as buffers become one. Points are
 /// those before the first change.
 class LiveBytes {
@@ -122,8 +149,8 @@ struct Access {
 class Forwarding {
 public:
   Forwarding(memref::CopyOp copy, BufferFlowAnalysis &flowAnalysis,
-             LiveBytes &live)
-      : copy(copy), flowAnalysis(flowAnalysis), live(live) {}
+             LiveBytes &live, ProgramOrder &order)
+      : copy(copy), flowAnalysis(flowAnalysis), live(live), order(order) {}
 
   /// Null if the copy is gone, else why it stays.
   const char *run();
@@ -143,6 +170,7 @@ private:
   memref::CopyOp copy;
   BufferFlowAnalysis &flowAnalysis;
   LiveBytes &live;
+  ProgramOrder &order;
   ViewChain source, target;
   memref::AllocOp alloc;
   Operation *conflict = nullptr;
@@ -223,25 +251,25 @@ const char *Forwarding::checkTimes() {
   Operation *first = copy;
   bool isReadAfter = false;
   for (const Access &access : *ours) {
-    if (access.op->isBeforeInBlock(first))
+    if (order.isBefore(access.op, first))
       first = access.op;
-    if (!copy->isBeforeInBlock(access.op))
+    if (!order.isBefore(copy, access.op))
       continue;
     conflict = access.op;
     if (access.writes)
       return "its source is written again after it";
     if (llvm::any_of(to.deallocs, [&](Operation *dealloc) {
           return dealloc->getBlock() != copy->getBlock() ||
-                 dealloc->isBeforeInBlock(access.op);
+                 order.isBefore(dealloc, access.op);
         }))
       return "its destination is freed while its source is still read";
     isReadAfter = true;
   }
   for (const Access &access : *theirs) {
-    if (access.op->isBeforeInBlock(first))
+    if (order.isBefore(access.op, first))
       continue;
     conflict = access.op;
-    if (access.op->isBeforeInBlock(copy))
+    if (order.isBefore(access.op, copy))
       return "its destination is in use while its source is";
     if (access.writes && isReadAfter)
       return "its destination is written while its source is still read";
@@ -300,8 +328,8 @@ const char *Forwarding::checkLayout() {
 
 void Forwarding::forward() {
   if (auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
-      targetAlloc && alloc->isBeforeInBlock(targetAlloc))
-    targetAlloc->moveBefore(alloc);
+      targetAlloc && order.isBefore(alloc, targetAlloc))
+    order.moveBefore(targetAlloc, alloc);
   live.unite(alloc, target.root.getDefiningOp());
   for (Operation *dealloc : flowAnalysis.trace(alloc).deallocs)
     dealloc->erase();
@@ -322,7 +350,7 @@ const char *Forwarding::run() {
 }
 
 /// Makes an alloc of which only a part is ever seen as small as that part.
-bool shrink(memref::AllocOp alloc, LiveBytes &live) {
+bool shrink(memref::AllocOp alloc, LiveBytes &live, ProgramOrder &order) {
   MemRefType type = alloc.getType();
   if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
       alloc->use_empty())
@@ -381,6 +409,7 @@ bool shrink(memref::AllocOp alloc, LiveBytes &live) {
     subview->erase();
   }
   live.replace(alloc, smaller);
+  order.replace(alloc, smaller);
   alloc->erase();
   return true;
 }
@@ -401,17 +430,18 @@ private:
     if (function.isExternal())
       return;
     LiveBytes live(function, flowAnalysis);
+    ProgramOrder order(function);
     SmallVector<memref::AllocOp> allocs;
     function.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
     for (memref::AllocOp alloc : allocs)
-      numShrunk += shrink(alloc, live);
+      numShrunk += shrink(alloc, live, order);
     // A copy that stays may go once another is gone, so until nothing changes.
     for (bool changed = true; changed;) {
       changed = false;
       SmallVector<memref::CopyOp> copies;
       function.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
       for (memref::CopyOp copy : copies) {
-        if (Forwarding(copy, flowAnalysis, live).run())
+        if (Forwarding(copy, flowAnalysis, live, order).run())
           continue;
         ++numForwarded;
         changed = true;
@@ -419,7 +449,7 @@ private:
     }
     if (emitRemarks)
       function.walk([&](memref::CopyOp copy) {
-        Forwarding forwarding(copy, flowAnalysis, live);
+        Forwarding forwarding(copy, flowAnalysis, live, order);
         InFlightDiagnostic remark = copy->emitRemark()
                                     << "this copy stays: " << forwarding.run();
         if (forwarding.getConflict())

@@ -19,10 +19,7 @@ static void addCleanup(OpPassManager &pm) {
 void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSeparateDestinations());
   pm.addNestedPass<func::FuncOp>(createProtectInputs());
-  // Lets producers write into their slice of a concatenation's buffer.
-  bool forward = !options.noForward && !options.noReuse;
-  if (forward)
-    pm.addPass(bufferization::createEmptyTensorEliminationPass());
+
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion =
@@ -32,7 +29,9 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   addCleanup(pm);
   // Folds the copies of a buffer onto itself that CSE has made visible.
   pm.addPass(createCanonicalizerPass());
-  if (forward)
+  // Not upstream's eliminate-empty-tensors: it takes time with the square of
+  // the ops, and bytes where a destination lives longer for it.
+  if (!options.noForward && !options.noReuse)
     pm.addPass(createForwardDestinations());
   if (!options.noInPlace && !options.noReuse)
     pm.addPass(createReuseBuffers());
