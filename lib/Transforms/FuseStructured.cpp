@@ -75,6 +75,21 @@ void takeInit(OpOperand &init, linalg::GenericOp consumer) {
     init.set(destination);
 }
 
+/// Whether the regions of both ops together are of a size that a kernel has.
+/// Each step of fusion copies them, so without a bound a chain would take time
+/// with the square of its length.
+bool isFusedBodySmall(Operation *a, Operation *b) {
+  constexpr int64_t maxOps = 256;
+  int64_t count = 0;
+  for (Operation *op : {a, b})
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (auto it = block.begin(); it != block.end(); ++it)
+          if (++count > maxOps)
+            return false;
+  return true;
+}
+
 /// Whether upstream's fusion may inline `operand`'s producer into its user:
 /// only where that computes nothing twice.
 bool mayInlineProducer(OpOperand *operand) {
@@ -83,7 +98,8 @@ bool mayInlineProducer(OpOperand *operand) {
   if (!consumer || !producer)
     return false;
   return isOnlyUsedBy(operand->get(), consumer) &&
-         consumer.getMatchingIndexingMap(operand).isPermutation();
+         consumer.getMatchingIndexingMap(operand).isPermutation() &&
+         isFusedBodySmall(producer, consumer);
 }
 
 /// Moves an elementwise op into the epilogue of a producer of one of its
@@ -124,7 +140,8 @@ private:
     // op of its own.
     if (producer->getBlock() != consumer->getBlock() ||
         result.getType() != consumer.getResult(0).getType() ||
-        !isOnlyUsedBy(result, consumer))
+        !isOnlyUsedBy(result, consumer) ||
+        !isFusedBodySmall(producer, consumer))
       return false;
     for (OpOperand *input : consumer.getDpsInputOperands()) {
       AffineMap map = consumer.getMatchingIndexingMap(input);

@@ -55,6 +55,16 @@ def test_a_chain_needs_one_tensor_at_most(tmp_path, quick, flags):
         check_result(path, tmp_path, quick)
 
 
+def test_a_long_chain_is_several_kernels_in_one_tensor(tmp_path, quick):
+    """A kernel's body has a bound, so that compile time grows with the chain and not with its square."""
+    names = ["x", *(f"v{i}" for i in range(599)), "y"]
+    nodes = [om.node(["Tanh", "Cos"][i % 2], [names[i]], [names[i + 1]]) for i in range(600)]
+    path = write(tmp_path, nodes, (4, 100))
+    assert 600 // 256 < planned(path).count("linalg.generic") < 10
+    assert compiler.plan(path)["arena_bytes"] == 0
+    check_result(path, tmp_path, quick)
+
+
 def test_nested_concatenation_along_an_inner_dim(tmp_path, quick):
     """Parts of parts, two of them read elsewhere too."""
     nodes = [om.node("Sin", ["x"], ["a"]), om.node("Cos", ["a"], ["b"]), om.node("Concat", ["a", "b"], ["p"], axis=2),
