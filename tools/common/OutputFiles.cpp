@@ -43,7 +43,15 @@ Error OutputFiles::add(StringRef path,
     }
     if (std::error_code code = sys::fs::real_path(path, target))
       return fileError(path, code);
+  } else if (!sys::fs::real_path(folder.empty() ? "." : folder, target)) {
+    // A new file, or a link to one: by its folder's own name.
+    sys::path::append(target, sys::path::filename(path));
+  } else {
+    target = path;
   }
+  for (const Pending &other : pending)
+    if (other.path == target)
+      return createStringError("two outputs go to '%s'", path.str().c_str());
   auto file = sys::fs::TempFile::create(target + ".%%%%%%%%.tmp",
                                         sys::fs::all_read | sys::fs::all_write);
   if (!file)
