@@ -317,7 +317,7 @@ def test_one_file_for_two_outputs_is_refused(tmp_path):
     (tmp_path / "folder").symlink_to(tmp_path)
     for other in (tmp_path / "." / "a.csv", f"{tmp_path}/./a.csv", tmp_path / "folder" / "a.csv"):
         done = solve("-", "-o", tmp_path / "a.csv", "--svg", other, stdin=SMALL, exits="usage")
-        assert "a.csv" in done.stderr and not (tmp_path / "a.csv").exists()
+        assert ("a.csv" in done.stderr or "the same file" in done.stderr) and not (tmp_path / "a.csv").exists()
 
 
 def test_output_through_a_link_keeps_the_link(tmp_path):
