@@ -109,6 +109,8 @@ private:
         if (found.empty())
           continue;
         Use use = classifyUse(operand, summaries, symbols);
+        if (use.kind == Use::Access)
+          checkParts(operand, found);
         if (use.kind == Use::Kept)
           for (unsigned index : found)
             error(tenants[index]).append(use.why).attachNote(op->getLoc())
@@ -116,6 +118,27 @@ private:
       }
     });
     checkLateOps();
+  }
+
+  /// An access must lie in the parts, if the buffer has any.
+  void checkParts(OpOperand &operand, const TenantSet &found) {
+    for (unsigned index : found) {
+      const Tenant &tenant = tenants[index];
+      if (!tenant.isPart || tenant.bufferBytes == 0)
+        continue;
+      auto range = findByteRange(operand.get(), tenant);
+      int64_t next = range ? range->first : 0;
+      int64_t end = range ? range->second : tenant.bufferBytes;
+      for (const Tenant &part : tenants)
+        if (part.op == tenant.op && part.firstByte <= next)
+          next = std::max(next, part.firstByte + part.bytes);
+      if (next < end)
+        error(tenant)
+                .append("is touched at its byte ", next,
+                        ", which no part of its slot has")
+                .attachNote(operand.getOwner()->getLoc())
+            << "here";
+    }
   }
 
   /// An access inside an op that may run on after its place.

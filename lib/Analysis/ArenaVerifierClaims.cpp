@@ -37,12 +37,16 @@ namespace {
 /// The largest sum of claimed sizes, each rounded up to the alignment but one,
 /// over all points: events in a map by time.
 int64_t computeBound(ArrayRef<const Tenant *> tenants, int64_t alignment) {
+  // Of a part only the multiples of its own place's alignment are known.
+  for (const Tenant *tenant : tenants)
+    while (tenant->firstByte % alignment != 0)
+      alignment /= 2;
   std::map<int64_t,
            std::pair<SmallVector<const Tenant *>, SmallVector<const Tenant *>>>
       events;
   int64_t bound = 0;
   for (const Tenant *tenant : tenants) {
-    bound = std::max(bound, tenant->bytes);
+    bound = std::max({bound, tenant->bytes, tenant->bufferBytes});
     if (tenant->lower < tenant->upper) {
       events[tenant->lower].second.push_back(tenant);
       events[tenant->upper].first.push_back(tenant);
@@ -213,9 +217,38 @@ private:
       error(op) << "has a slot but a size in bytes that is not known: " << type;
       return;
     }
-    addChecked({op, value, type.getMemorySpace(), *bytes, slot.getOffset(),
-                slot.getLower(), slot.getUpper()},
-               alignment);
+    Tenant tenant = {op,
+                     value,
+                     type.getMemorySpace(),
+                     *bytes,
+                     slot.getOffset(),
+                     slot.getLower(),
+                     slot.getUpper()};
+    tenant.bufferBytes = *bytes;
+    if (!slot.getParts())
+      return addChecked(tenant, alignment);
+    auto end = checkedAdd(slot.getOffset(), *bytes);
+    ArenaAttr arena = arenas.lookup(tenant.space);
+    if (arena && (!end || *end > arena.getBytes())) {
+      error(op) << describe(tenant) << " does not lie inside the arena of "
+                << arena.getBytes() << " bytes";
+      return;
+    }
+    for (auto part : slot.getParts().getAsRange<PartAttr>()) {
+      if (part.getOffset() + part.getBytes() > *bytes) {
+        error(op) << describe(tenant) << " has a part " << part
+                  << " beyond its end";
+        return;
+      }
+      tenant.isPart = true;
+      tenant.firstByte = part.getOffset();
+      tenant.offset = slot.getOffset() + part.getOffset();
+      tenant.bytes = part.getBytes();
+      tenant.lower = part.getLower();
+      tenant.upper = part.getUpper();
+      addChecked(tenant, alignment);
+      tenant.bufferBytes = 0;
+    }
   }
 
   /// Size of a dense memref, computed on its own.
@@ -248,8 +281,9 @@ private:
                        << " of " << arena.getBytes() << " bytes";
       return;
     }
-    if (tenant.offset % arena.getAlignment() != 0 ||
-        tenant.offset % std::max<int64_t>(alignment, 1) != 0 ||
+    int64_t start = tenant.offset - tenant.firstByte;
+    if (start % arena.getAlignment() != 0 ||
+        start % std::max<int64_t>(alignment, 1) != 0 ||
         arena.getAlignment() % std::max<int64_t>(alignment, 1) != 0)
       error(tenant.op) << describe(tenant) << " is not aligned to "
                        << std::max(arena.getAlignment(), alignment) << " bytes";
@@ -275,9 +309,20 @@ private:
                   << ", expected #memplan.slot";
         continue;
       }
-      addChecked({op, Value(), arena.getMemorySpace(), arena.getBytes(),
-                  slot.getOffset(), slot.getLower(), slot.getUpper()},
-                 arena.getAlignment());
+      if (slot.getParts()) {
+        error(op) << kCalleeSlotsAttr << " holds " << entry
+                  << ": a callee's arena has no parts";
+        continue;
+      }
+      Tenant tenant = {op,
+                       Value(),
+                       arena.getMemorySpace(),
+                       arena.getBytes(),
+                       slot.getOffset(),
+                       slot.getLower(),
+                       slot.getUpper()};
+      tenant.bufferBytes = tenant.bytes;
+      addChecked(tenant, arena.getAlignment());
     }
   }
 
@@ -329,8 +374,10 @@ private:
     int64_t height = 0;
     std::optional<int64_t> total = 0;
     for (const Tenant *tenant : members) {
-      height = std::max(height, tenant->offset + tenant->bytes);
-      auto aligned = checkedAlignTo(tenant->bytes, arena.getAlignment());
+      int64_t start = tenant->offset - tenant->firstByte;
+      height = std::max({height, tenant->offset + tenant->bytes,
+                         start + tenant->bufferBytes});
+      auto aligned = checkedAlignTo(tenant->bufferBytes, arena.getAlignment());
       total = aligned && total ? checkedAdd(*total, *aligned) : std::nullopt;
     }
     if (hasFailed)

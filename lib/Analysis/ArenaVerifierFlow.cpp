@@ -243,7 +243,7 @@ PointsTo::PointsTo(func::FuncOp function, ArrayRef<Tenant> tenants,
   llvm::DenseSet<Value> roots;
   for (auto [index, tenant] : llvm::enumerate(tenants))
     if (tenant.value) {
-      sets[tenant.value] = {static_cast<unsigned>(index)};
+      unite(sets[tenant.value], {static_cast<unsigned>(index)});
       roots.insert(tenant.value);
     }
   for (bool changed = true; changed;) {

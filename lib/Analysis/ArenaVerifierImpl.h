@@ -27,6 +27,12 @@ struct Tenant {
   int64_t offset = 0;
   int64_t lower = 0;
   int64_t upper = 0;
+  /// A buffer with parts is one tenant for each: the range of the buffer's
+  /// bytes that this one is.
+  bool isPart = false;
+  int64_t firstByte = 0;
+  /// Bytes of the whole buffer; 0 for all of its parts but the first.
+  int64_t bufferBytes = 0;
 
   mlir::Location getLoc() const { return op ? op->getLoc() : value.getLoc(); }
   bool sharesBytesWith(const Tenant &other) const {
@@ -104,6 +110,15 @@ private:
   llvm::DenseMap<mlir::Value, TenantSet> sets;
 };
 
+/// The bytes of its buffer between which `value`, that buffer or a view of it,
+/// lies; none if that isn't known.
+std::optional<std::pair<int64_t, int64_t>> findByteRange(mlir::Value value,
+                                                         const Tenant &tenant);
+
+/// Whether an access through `value` may touch the tenant, which it may point
+/// to.
+bool mayTouch(mlir::Value value, const Tenant &tenant);
+
 /// Tenants of which `op` writes a part that overlaps another part that it
 /// reads, without being the same, or the same part that it reads in another
 /// order. Only what is certain: parts whose place in the buffer is static, ops
@@ -143,7 +158,8 @@ private:
   void link(mlir::Operation *op);
   void addEdge(unsigned from, unsigned to);
   void addKills(mlir::Operation *op, unsigned tenant);
-  void addAccesses(const PointsTo &pointsTo, const Summaries &summaries,
+  void addAccesses(llvm::ArrayRef<Tenant> tenants, const PointsTo &pointsTo,
+                   const Summaries &summaries,
                    mlir::SymbolTableCollection &symbols);
   void solve();
   bool hasPoints(mlir::Operation *op);

@@ -28,7 +28,7 @@ Occupancy::Occupancy(func::FuncOp function, ArrayRef<Tenant> tenants,
       unite(node.writes, {static_cast<unsigned>(index)});
     }
   }
-  addAccesses(pointsTo, summaries, symbols);
+  addAccesses(tenants, pointsTo, summaries, symbols);
   solve();
 }
 
@@ -119,22 +119,25 @@ void Occupancy::link(Operation *op) {
   });
 }
 
-void Occupancy::addAccesses(const PointsTo &pointsTo,
+void Occupancy::addAccesses(ArrayRef<Tenant> tenants, const PointsTo &pointsTo,
                             const Summaries &summaries,
                             SymbolTableCollection &symbols) {
   for (auto &[op, range] : nodesOf)
     for (OpOperand &operand : op->getOpOperands()) {
-      const TenantSet &tenants = pointsTo.lookup(operand.get());
-      if (tenants.empty())
+      TenantSet touched = pointsTo.lookup(operand.get());
+      llvm::erase_if(touched, [&](unsigned index) {
+        return !mayTouch(operand.get(), tenants[index]);
+      });
+      if (touched.empty())
         continue;
       Use use = classifyUse(operand, summaries, symbols);
       // What is kept is an error elsewhere; it is at least touched here.
       bool isKept = use.kind == Use::Kept;
       Node &node = nodes[range.first];
       if (use.reads || isKept)
-        unite(node.reads, tenants);
+        unite(node.reads, touched);
       if (use.writes || isKept)
-        unite(node.writes, tenants);
+        unite(node.writes, touched);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -120,6 +121,27 @@ bool isMisread(OpOperand &source, OpOperand &target) {
 
 } // namespace
 
+std::optional<std::pair<int64_t, int64_t>>
+verifier::findByteRange(Value value, const Tenant &tenant) {
+  auto print = getFootprint(value);
+  if (!print || !isOffsetFromBuffer(value, tenant))
+    return std::nullopt;
+  if (llvm::is_contained(print->sizes, 0))
+    return std::pair<int64_t, int64_t>(0, 0);
+  auto [first, last] = getRange(*print);
+  int64_t width = DataLayout::closest(tenant.op).getTypeSize(
+      cast<MemRefType>(value.getType()).getElementType());
+  return std::pair(first * width, (last + 1) * width);
+}
+
+bool verifier::mayTouch(Value value, const Tenant &tenant) {
+  if (!tenant.isPart)
+    return true;
+  auto range = findByteRange(value, tenant);
+  return !range || (range->first < tenant.firstByte + tenant.bytes &&
+                    tenant.firstByte < range->second);
+}
+
 TenantSet verifier::findShifted(Operation *op, ArrayRef<Tenant> tenants,
                                 const PointsTo &pointsTo,
                                 const Summaries &summaries,
@@ -134,7 +156,13 @@ TenantSet verifier::findShifted(Operation *op, ArrayRef<Tenant> tenants,
   SmallVector<Part> read, written;
   for (OpOperand &operand : op->getOpOperands()) {
     const TenantSet &found = pointsTo.lookup(operand.get());
-    if (found.size() != 1 ||
+    // One buffer, though it may have parts.
+    if (found.empty() ||
+        llvm::any_of(found,
+                     [&](unsigned index) {
+                       return tenants[index].value !=
+                              tenants[found.front()].value;
+                     }) ||
         !isOffsetFromBuffer(operand.get(), tenants[found.front()]))
       continue;
     Use use = classifyUse(operand, summaries, symbols);

@@ -41,13 +41,45 @@ LogicalResult WeightAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult PartAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t offset, int64_t bytes, int64_t lower,
+                               int64_t upper) {
+  if (offset < 0 || bytes <= 0 || !checkedAdd(offset, bytes))
+    return emitError() << "part of " << bytes << " bytes at " << offset
+                       << " is no range of a buffer";
+  if (lower < 0 || upper <= lower)
+    return emitError() << "part has lifetime [" << lower << ", " << upper
+                       << "), expected 0 <= lower < upper";
+  return success();
+}
+
 LogicalResult SlotAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               int64_t offset, int64_t lower, int64_t upper) {
+                               int64_t offset, int64_t lower, int64_t upper,
+                               ArrayAttr parts) {
   if (offset < 0)
     return emitError() << "slot has negative offset " << offset;
   if (lower < 0 || upper < lower)
     return emitError() << "slot has lifetime [" << lower << ", " << upper
                        << "), expected 0 <= lower <= upper";
+  if (!parts)
+    return success();
+  int64_t end = 0, first = upper, last = lower;
+  for (Attribute attribute : parts) {
+    auto part = dyn_cast<PartAttr>(attribute);
+    if (!part)
+      return emitError() << "slot has " << attribute
+                         << " among its parts, expected #memplan.part";
+    if (part.getOffset() < end)
+      return emitError() << "slot has parts that overlap or are not in "
+                            "ascending order: "
+                         << attribute;
+    end = part.getOffset() + part.getBytes();
+    first = std::min(first, part.getLower());
+    last = std::max(last, part.getUpper());
+  }
+  if (parts.empty() || first != lower || last != upper)
+    return emitError() << "slot has lifetime [" << lower << ", " << upper
+                       << "), its parts [" << first << ", " << last << ")";
   return success();
 }
 

@@ -229,3 +229,97 @@ func.func @same_twice(%x: memref<4xf32>, %y: memref<4xf32>) -> (memref<4xf32>, m
   memref.copy %a, %y : memref<4xf32> to memref<4xf32>
   return %y, %y, %x : memref<4xf32>, memref<4xf32>, memref<4xf32>
 }
+
+// -----
+
+// Points: 0 low half written, 1 and 2 %t, 3 high half written, 4 low half read,
+// 5 all read. %t lives where the high half will be.
+func.func @parts(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 48, optimal = true, alignment = 16>]} {
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 6, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 6>, #memplan.part<offset = 16, bytes = 16, lower = 3, upper = 6>]>} : memref<8xf32>
+  %t = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 1, upper = 3>} : memref<4xf32>
+  %low = memref.subview %c[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %low : memref<4xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %t : memref<4xf32> to memref<4xf32>
+  memref.copy %t, %y : memref<4xf32> to memref<4xf32>
+  %high = memref.subview %c[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
+  memref.copy %x, %high : memref<4xf32> to memref<4xf32, strided<[1], offset: 4>>
+  memref.copy %low, %y : memref<4xf32, strided<[1]>> to memref<4xf32>
+  memref.copy %c, %z : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// The same, but %t is still read at 3, where the high half is written.
+func.func @part_too_early(%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 48, optimal = true, alignment = 16>]} {
+  // expected-error @+1 {{buffer (bytes [16, 32), points [3, 6)) is touched while buffer (bytes [16, 32), points [1, 3)) shares bytes with it and is in use}}
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 6, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 6>, #memplan.part<offset = 16, bytes = 16, lower = 3, upper = 6>]>} : memref<8xf32>
+  // expected-note @+2 {{which is made here}}
+  // expected-error @+1 {{buffer (bytes [16, 32), points [1, 3)) is in use at point 3, outside of its lifetime}}
+  %t = memref.alloc() {memplan.slot = #memplan.slot<offset = 16, lower = 1, upper = 3>} : memref<4xf32>
+  %low = memref.subview %c[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %low : memref<4xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %t : memref<4xf32> to memref<4xf32>
+  memref.copy %t, %y : memref<4xf32> to memref<4xf32>
+  %high = memref.subview %c[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
+  // expected-note @+2 {{both are in use at this op}}
+  // expected-note @+1 {{here}}
+  memref.copy %t, %high : memref<4xf32> to memref<4xf32, strided<[1], offset: 4>>
+  memref.copy %low, %y : memref<4xf32, strided<[1]>> to memref<4xf32>
+  memref.copy %c, %z : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// No part has the bytes [16, 32), which the last op reads.
+func.func @no_part(%x: memref<4xf32>, %z: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 32, optimal = true, alignment = 16>]} {
+  // expected-error @+1 {{is touched at its byte 16, which no part of its slot has}}
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 2>]>} : memref<8xf32>
+  %low = memref.subview %c[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %low : memref<4xf32> to memref<4xf32, strided<[1]>>
+  // expected-note @+1 {{here}}
+  memref.copy %c, %z : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// A part's life is too short: the low half is read by the last op.
+func.func @part_ends_early(%x: memref<4xf32>, %z: memref<8xf32>) attributes {memplan.arenas = [
+    #memplan.arena<bytes = 32, lower_bound = 32, no_reuse = 32, optimal = true, alignment = 16>]} {
+  // expected-error @+1 {{buffer (bytes [0, 16), points [0, 2)) is in use at point 2, outside of its lifetime}}
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 2>, #memplan.part<offset = 16, bytes = 16, lower = 1, upper = 3>]>} : memref<8xf32>
+  %low = memref.subview %c[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %x, %low : memref<4xf32> to memref<4xf32, strided<[1]>>
+  %high = memref.subview %c[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
+  memref.copy %x, %high : memref<4xf32> to memref<4xf32, strided<[1], offset: 4>>
+  // expected-note @+1 {{here}}
+  memref.copy %c, %z : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// expected-error @+2 {{slot has parts that overlap or are not in ascending order}}
+func.func @parts_overlap(%x: memref<8xf32>) {
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 2, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 2>, #memplan.part<offset = 8, bytes = 16, lower = 1, upper = 2>]>} : memref<8xf32>
+  return
+}
+
+// -----
+
+// expected-error @+2 {{slot has lifetime [0, 3), its parts [0, 2)}}
+func.func @parts_are_shorter(%x: memref<8xf32>) {
+  %c = memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 3, parts = [
+    #memplan.part<offset = 0, bytes = 16, lower = 0, upper = 2>]>} : memref<8xf32>
+  return
+}

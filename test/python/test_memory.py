@@ -2,8 +2,10 @@
 
 import re
 
+import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import memplan_models
 import onnx_models as om
@@ -72,6 +74,16 @@ def test_nested_concatenation_along_an_inner_dim(tmp_path, quick):
              om.node("Concat", ["c", "p"], ["q"], axis=2), om.node("MatMul", ["t", "q"], ["y"])]
     path = write(tmp_path, nodes, (2, 6, 6))
     assert "memref.copy" not in planned(path)
+    check_result(path, tmp_path, quick)
+
+
+def test_what_cannot_be_written_strided_is_copied(tmp_path, quick):
+    """A convolution writes dense channels, so its part of a concatenation along the innermost dim is a copy."""
+    weight = helper.make_node("ConstantOfShape", ["s"], ["w"], value=om.tensor("v", np.full(1, 0.25, np.float32)))
+    size = helper.make_node("Constant", [], ["s"], value=om.tensor("s", np.array([3, 3, 1, 1], np.int64)))
+    path = write(tmp_path, [size, weight, om.node("Conv", ["x", "w"], ["c"]), om.node("Tanh", ["c"], ["t"]),
+                            om.node("Concat", ["c", "t"], ["y"], axis=3)], (2, 3, 4, 5))
+    assert planned(path).count("memref.copy") == 1
     check_result(path, tmp_path, quick)
 
 

@@ -24,13 +24,31 @@ def MemPlan_WeightAttr : MemPlan_Attr<"Weight", "weight"> {
                         "int64_t":$offset, "int64_t":$bytes);
 }
 
+def MemPlan_PartAttr : MemPlan_Attr<"Part", "part"> {
+  let summary = "a range of a buffer's bytes and its lifetime";
+  let description = [{
+    `bytes` bytes from `offset`, counted from the buffer's start, that live in
+    `[lower, upper)`: an access to the buffer whose first and last byte lie on
+    both sides of a byte counts as one to it.
+  }];
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes,
+                        "int64_t":$lower, "int64_t":$upper);
+}
+
 def MemPlan_SlotAttr : MemPlan_Attr<"Slot", "slot"> {
   let summary = "a buffer's place in its arena and its lifetime";
   let description = [{
     `offset` in bytes from the arena's start; the half-open lifetime
-    `[lower, upper)` in program points of the enclosing function.
+    `[lower, upper)` in program points of the enclosing function. `parts`, if the
+    buffer's bytes don't all live at one time: `#memplan.part`s in ascending
+    order that share no byte and whose lifetimes make up the slot's; bytes that
+    no part has are never touched.
   }];
-  let parameters = (ins "int64_t":$offset, "int64_t":$lower, "int64_t":$upper);
+  let parameters = (ins "int64_t":$offset, "int64_t":$lower, "int64_t":$upper,
+                        OptionalParameter<"::mlir::ArrayAttr">:$parts);
+  let builders = [AttrBuilder<(ins "int64_t":$offset, "int64_t":$lower, "int64_t":$upper), [{
+    return $_get($_ctxt, offset, lower, upper, ::mlir::ArrayAttr());
+  }]>];
 }
 
 def MemPlan_BoundProof : I32EnumAttr<"BoundProof", "what proves a lower bound", [
