@@ -3,7 +3,10 @@
 #include "memplan/Analysis/Liveness.h"
 
 #include "memplan/Support/CheckedMath.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
+
+#include <tuple>
 
 using namespace mlir;
 
@@ -90,12 +93,17 @@ void BufferLiveness::addAlloc(memref::AllocOp alloc, BufferFlow flow) {
     return leave(alloc, flow.escape->reason, flow.escape->op);
   LiveBuffer buffer = {
       alloc, *bytes, static_cast<int64_t>(alloc.getAlignment().value_or(1)),
-      0,     0,      std::move(flow)};
-  computeLifetime(buffer);
+      0,     0,      std::move(flow),
+      {}};
+  std::tie(buffer.lower, buffer.upper) =
+      computeLifetime(buffer, buffer.flow.accesses);
+  computeParts(buffer);
   buffers.push_back(std::move(buffer));
 }
 
-void BufferLiveness::computeLifetime(LiveBuffer &buffer) const {
+std::pair<int64_t, int64_t>
+BufferLiveness::computeLifetime(const LiveBuffer &buffer,
+                                ArrayRef<BufferAccess> accesses) const {
   Operation *alloc = buffer.alloc;
   // The hull of all accesses; one in a loop that the alloc is outside of counts
   // as the whole loop, since the next iteration may want what this one left.
@@ -107,7 +115,7 @@ void BufferLiveness::computeLifetime(LiveBuffer &buffer) const {
     isFirst = false;
   };
   llvm::SmallSetVector<Region *, 4> regions;
-  for (const BufferAccess &access : buffer.flow.accesses) {
+  for (const BufferAccess &access : accesses) {
     include(points.begin(access.op), points.end(access.op));
     Operation *op = access.op;
     while (true) {
@@ -155,8 +163,97 @@ void BufferLiveness::computeLifetime(LiveBuffer &buffer) const {
         changed = true;
       }
   }
-  buffer.lower = lower;
-  buffer.upper = upper;
+  return {lower, upper};
+}
+
+/// The bytes of `root` between which `value`, a view of it, lies; none if that
+/// isn't known.
+static std::optional<std::pair<int64_t, int64_t>>
+findByteRange(Value value, Value root, int64_t elementBytes) {
+  for (Value source = value; source != root;) {
+    // A `memref.view` counts offsets from where it begins.
+    Operation *view = source.getDefiningOp();
+    if (!isa_and_nonnull<memref::SubViewOp, memref::ExpandShapeOp,
+                         memref::CollapseShapeOp, memref::CastOp>(view))
+      return std::nullopt;
+    source = view->getOperand(0);
+  }
+  auto type = cast<MemRefType>(value.getType());
+  SmallVector<int64_t> strides;
+  int64_t first;
+  if (!type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, first)) ||
+      ShapedType::isDynamic(first))
+    return std::nullopt;
+  int64_t last = first;
+  for (auto [extent, stride] : llvm::zip_equal(type.getShape(), strides)) {
+    if (ShapedType::isDynamic(stride) || stride < 0)
+      return std::nullopt;
+    if (extent == 0)
+      return std::pair<int64_t, int64_t>(0, 0);
+    last += (extent - 1) * stride;
+  }
+  return std::pair(first * elementBytes, (last + 1) * elementBytes);
+}
+
+void BufferLiveness::computeParts(LiveBuffer &buffer) const {
+  constexpr size_t maxParts = 256;
+  auto count = buffer.alloc.getType().getNumElements();
+  if (buffer.flow.accesses.empty() || count == 0)
+    return;
+  struct Range {
+    int64_t first, last;
+    BufferAccess access;
+  };
+  std::vector<Range> ranges;
+  llvm::SmallSetVector<int64_t, 8> cuts;
+  auto addRange = [&](int64_t first, int64_t last, const BufferAccess &access) {
+    if (first >= last)
+      return;
+    ranges.push_back({first, last, access});
+    cuts.insert(first);
+    cuts.insert(last);
+  };
+  for (const BufferAccess &access : buffer.flow.accesses) {
+    bool isKnown = false;
+    for (Value operand : access.op->getOperands()) {
+      if (!buffer.flow.aliases.contains(operand))
+        continue;
+      isKnown = true;
+      // A callee may look beyond the part that it is given.
+      auto range =
+          isa<CallOpInterface>(access.op)
+              ? std::nullopt
+              : findByteRange(operand, buffer.flow.root, buffer.bytes / count);
+      addRange(range ? range->first : 0, range ? range->second : buffer.bytes,
+               access);
+    }
+    if (!isKnown)
+      addRange(0, buffer.bytes, access);
+  }
+  SmallVector<int64_t> sorted = cuts.takeVector();
+  llvm::sort(sorted);
+  if (sorted.size() > maxParts)
+    return;
+  std::vector<LivePart> parts;
+  for (size_t i = 0; i + 1 < sorted.size(); ++i) {
+    SmallVector<BufferAccess> accesses;
+    for (const Range &range : ranges)
+      if (range.first <= sorted[i] && sorted[i + 1] <= range.last)
+        accesses.push_back(range.access);
+    if (accesses.empty())
+      continue;
+    auto [lower, upper] = computeLifetime(buffer, accesses);
+    if (!parts.empty() && parts.back().lower == lower &&
+        parts.back().upper == upper &&
+        parts.back().offset + parts.back().bytes == sorted[i])
+      parts.back().bytes += sorted[i + 1] - sorted[i];
+    else
+      parts.push_back({sorted[i], sorted[i + 1] - sorted[i], lower, upper});
+  }
+  bool isWhole = parts.size() == 1 && parts.front().bytes == buffer.bytes;
+  if (!isWhole && !parts.empty())
+    buffer.parts = std::move(parts);
 }
 
 /// A dealloc that may free a planned buffer or something else can neither stay

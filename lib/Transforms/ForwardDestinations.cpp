@@ -60,6 +60,22 @@ private:
   llvm::DenseMap<Operation *, int64_t> numbers;
 };
 
+/// Whether the memref's elements lie side by side.
+bool isContiguous(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  int64_t span = 1;
+  for (auto [extent, stride] : llvm::zip_equal(type.getShape(), strides)) {
+    if (ShapedType::isDynamic(stride) || stride < 0 || extent == 0)
+      return false;
+    span += (extent - 1) * stride;
+  }
+  return span == type.getNumElements();
+}
+
 /// How many bytes live when, kept up to date as buffers become one. Points are
 /// those before the first change.
 class LiveBytes {
@@ -68,48 +84,59 @@ public:
     BufferLiveness liveness(function, flowAnalysis);
     bytesAt.resize(liveness.getPoints().size() + 1);
     for (const LiveBuffer &buffer : liveness.getBuffers()) {
-      lives[buffer.alloc] = {buffer.bytes, buffer.lower, buffer.upper};
-      add(lives[buffer.alloc], 1);
+      Life &life = lives[buffer.alloc];
+      life = {buffer.bytes, {{buffer.bytes, buffer.lower, buffer.upper}}};
+      add(life, 1);
     }
   }
 
   /// Whether the most bytes at one time stay as few if `part` becomes part of
-  /// `whole`, which then lives as long as both. Buffers that are not planned
-  /// count for nothing.
-  bool canUnite(memref::AllocOp part, memref::AllocOp whole) {
+  /// `whole`. Where its bytes lie side by side the rest of `whole` lives as it
+  /// did (see `LivePart`), else all of it as long as both. Buffers that are not
+  /// planned count for nothing.
+  bool canUnite(Operation *part, Operation *whole, bool contiguous) {
     auto from = lives.find(part), to = lives.find(whole);
-    if (to == lives.end())
+    if (to == lives.end() || (from != lives.end() && contiguous))
       return true;
     if (from == lives.end())
       return false;
     int64_t most = *std::max_element(bytesAt.begin(), bytesAt.end());
-    Life larger = to->second;
-    auto isHigher = [&](int64_t first, int64_t last) {
-      for (int64_t point = first; point < last; ++point) {
-        bool isOurs = from->second.lower <= point && point < from->second.upper;
-        if (bytesAt[point] + larger.bytes - isOurs * from->second.bytes > most)
-          return true;
-      }
-      return false;
-    };
-    return !isHigher(from->second.lower, larger.lower) &&
-           !isHigher(larger.upper, from->second.upper);
+    auto [lower, upper] = findHull(from->second, to->second);
+    for (int64_t point = lower; point < upper; ++point)
+      if (bytesAt[point] - from->second.at(point) - to->second.at(point) +
+              to->second.bytes >
+          most)
+        return false;
+    return true;
   }
 
-  void unite(memref::AllocOp part, Operation *whole) {
+  void unite(Operation *part, Operation *whole, bool contiguous) {
     auto from = lives.find(part);
     if (from == lives.end())
       return;
     Life old = from->second;
-    add(old, -1);
     lives.erase(from);
+    add(old, -1);
     auto to = lives.find(whole);
     if (to == lives.end())
       return;
-    add(to->second, -1);
-    to->second.lower = std::min(to->second.lower, old.lower);
-    to->second.upper = std::max(to->second.upper, old.upper);
-    add(to->second, 1);
+    Life &life = to->second;
+    add(life, -1);
+    auto [lower, upper] = findHull(old, life);
+    if (contiguous) {
+      // While the whole lives, the part has its bytes there.
+      Segment main = life.segments.front();
+      for (const Segment &segment : old.segments) {
+        life.segments.push_back({segment.bytes, segment.lower,
+                                 std::min(segment.upper, main.lower)});
+        life.segments.push_back({segment.bytes,
+                                 std::max(segment.lower, main.upper),
+                                 segment.upper});
+      }
+    } else {
+      life.segments = {{life.bytes, lower, upper}};
+    }
+    add(life, 1);
   }
 
   /// `alloc` takes the place of another one.
@@ -121,17 +148,45 @@ public:
     lives.erase(found);
     add(life, -1);
     life.bytes = getDenseBytes(alloc.getType(), alloc).value_or(0);
+    life.segments.front().bytes = life.bytes;
     add(life, 1);
     lives[alloc] = life;
   }
 
 private:
-  struct Life {
+  struct Segment {
     int64_t bytes, lower, upper;
   };
+  struct Life {
+    int64_t bytes;
+    /// That of the buffer as a whole, then those of parts that live when the
+    /// whole doesn't.
+    SmallVector<Segment, 1> segments;
+
+    int64_t at(int64_t point) const {
+      int64_t sum = 0;
+      for (const Segment &segment : segments)
+        if (segment.lower <= point && point < segment.upper)
+          sum += segment.bytes;
+      return sum;
+    }
+  };
+
+  static std::pair<int64_t, int64_t> findHull(const Life &a, const Life &b) {
+    int64_t lower = a.segments.front().lower, upper = a.segments.front().upper;
+    for (const Life *life : {&a, &b})
+      for (const Segment &segment : life->segments)
+        if (segment.lower < segment.upper) {
+          lower = std::min(lower, segment.lower);
+          upper = std::max(upper, segment.upper);
+        }
+    return {lower, upper};
+  }
+
   void add(const Life &life, int64_t sign) {
-    for (int64_t point = life.lower; point < life.upper; ++point)
-      bytesAt[point] += sign * life.bytes;
+    for (const Segment &segment : life.segments)
+      for (int64_t point = segment.lower; point < segment.upper; ++point)
+        bytesAt[point] += sign * segment.bytes;
   }
 
   std::vector<int64_t> bytesAt;
@@ -164,6 +219,9 @@ private:
   std::optional<SmallVector<Access>> collectAccesses(const BufferFlow &flow,
                                                      const Box &part);
   void forward();
+  bool isTargetContiguous() {
+    return isContiguous(cast<MemRefType>(copy.getTarget().getType()));
+  }
   MemRefType undoType(MemRefType type) const;
   Value undo(OpBuilder &builder, Value value) const;
 
@@ -196,6 +254,10 @@ const char *Forwarding::findBuffers() {
       return "its source is used elsewhere as well, beyond what is copied";
   auto from = cast<MemRefType>(source.root.getType());
   auto to = cast<MemRefType>(target.root.getType());
+  if (!to.hasStaticShape() || !to.isStrided() ||
+      !cast<MemRefType>(copy.getTarget().getType()).hasStaticShape() ||
+      !cast<MemRefType>(copy.getSource().getType()).hasStaticShape())
+    return "its destination has a dynamic size or a layout without strides";
   if (from.getElementType() != to.getElementType() ||
       from.getMemorySpace() != to.getMemorySpace())
     return "source and destination differ in element type or memory space";
@@ -203,7 +265,7 @@ const char *Forwarding::findBuffers() {
     return "its source is made in another block";
   auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
   if (targetAlloc ? targetAlloc->getBlock() != copy->getBlock() ||
-                        !targetAlloc.getDynamicSizes().empty()
+                        targetAlloc->getNumOperands() != 0
                   : !isOutput(target.root) ||
                         target.root.getParentBlock() != copy->getBlock())
     return "its destination is no buffer that the block makes, and no output";
@@ -220,7 +282,9 @@ Forwarding::collectAccesses(const BufferFlow &flow, const Box &part) {
     Operation *op = block->findAncestorOpInBlock(*access.op);
     if (!op)
       return std::nullopt;
+    // A callee may look beyond the part that it is given.
     bool isElsewhere =
+        !isa<CallOpInterface>(access.op) &&
         llvm::all_of(access.op->getOperands(), [&](Value operand) {
           if (!flow.aliases.contains(operand))
             return true;
@@ -239,8 +303,12 @@ Forwarding::collectAccesses(const BufferFlow &flow, const Box &part) {
 const char *Forwarding::checkTimes() {
   BufferFlow from = flowAnalysis.trace(alloc);
   BufferFlow to = flowAnalysis.trace(target.root);
-  if (from.escape || (to.escape && !isOutput(target.root)))
+  if (from.escape || to.escape)
     return "the life of its source or its destination isn't known";
+  if (llvm::any_of(from.deallocs, [&](Operation *dealloc) {
+        return dealloc->getOperand(0) != alloc.getResult();
+      }))
+    return "its source is freed as one of several";
   Box everywhere;
   for (int64_t extent : alloc.getType().getShape())
     everywhere.push_back({0, extent});
@@ -276,7 +344,7 @@ const char *Forwarding::checkTimes() {
   }
   conflict = nullptr;
   auto whole = target.root.getDefiningOp<memref::AllocOp>();
-  return !whole || live.canUnite(alloc, whole)
+  return !whole || live.canUnite(alloc, whole, isTargetContiguous())
              ? nullptr
              : "its destination would live so long that more bytes would be "
                "live at one time";
@@ -330,7 +398,7 @@ void Forwarding::forward() {
   if (auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
       targetAlloc && order.isBefore(alloc, targetAlloc))
     order.moveBefore(targetAlloc, alloc);
-  live.unite(alloc, target.root.getDefiningOp());
+  live.unite(alloc, target.root.getDefiningOp(), isTargetContiguous());
   for (Operation *dealloc : flowAnalysis.trace(alloc).deallocs)
     dealloc->erase();
   copy->erase();
@@ -367,6 +435,9 @@ bool shrink(memref::AllocOp alloc, LiveBytes &live, ProgramOrder &order) {
                      [](int64_t stride) { return stride != 1; }))
       return false;
     Box box = findBox(followViews(subview));
+    if (llvm::any_of(box,
+                     [](auto range) { return range.first == range.second; }))
+      return false;
     if (used.empty())
       used = box;
     for (auto [range, other] : llvm::zip_equal(used, box))

@@ -93,7 +93,9 @@ struct Group {
   struct Owner {
     Operation *op;
     unsigned index;
+    std::vector<LivePart> parts;
   };
+  /// One for each owner.
   solver::Problem problem;
   SmallVector<Owner> owners;
   int64_t alignment = 1;
@@ -193,7 +195,8 @@ private:
     entry.upper = buffer.upper;
     entry.size = buffer.bytes;
     group.problem.buffers.push_back(entry);
-    group.owners.push_back({alloc, 0});
+    group.owners.push_back(
+        {alloc, 0, noReuse ? std::vector<LivePart>() : buffer.parts});
   }
 
   /// A callee's arena is a buffer of the call.
@@ -216,9 +219,75 @@ private:
         entry.upper = points.end(call);
         entry.size = arena.getBytes();
         group.problem.buffers.push_back(entry);
-        group.owners.push_back({call, static_cast<unsigned>(index)});
+        group.owners.push_back({call, static_cast<unsigned>(index), {}});
       }
     });
+  }
+
+  struct Placement {
+    /// Offsets are those of the buffers.
+    solver::Solution solution;
+    /// The lower bound that the lifetimes alone give.
+    int64_t liveBytes;
+  };
+
+  /// Solves `problem`, whose first entries are the buffers.
+  std::optional<Placement> place(func::FuncOp function,
+                                 const solver::Problem &problem) {
+    solver::SolverOptions options;
+    options.effort = effort;
+    auto solver =
+        noReuse ? solver::createNoReuseSolver() : solver::createSolver(options);
+    solver::Outcome outcome = solver->solve(problem);
+    if (!outcome) {
+      emitError(function.getLoc())
+          << "cannot plan @" << function.getName() << ": " << outcome.error;
+      return std::nullopt;
+    }
+    std::string fault = solver::checkSolution(problem, *outcome.solution);
+    if (!fault.empty()) {
+      emitError(function.getLoc())
+          << "internal error: the solver's plan of @" << function.getName()
+          << " is wrong: " << fault;
+      return std::nullopt;
+    }
+    solverSteps += outcome.solution->steps;
+    return Placement{std::move(*outcome.solution),
+                     solver::computeLowerBound(problem)};
+  }
+
+  /// The problem in which a buffer with parts is a rigid group: first of all
+  /// the whole of it, which takes no time and thus no room, but lies in the
+  /// arena and is aligned; after all buffers the parts.
+  static solver::Problem splitIntoParts(const Group &group, int64_t unit) {
+    solver::Problem problem = group.problem;
+    for (auto [index, owner] : llvm::enumerate(group.owners)) {
+      if (owner.parts.empty())
+        continue;
+      auto id = static_cast<int64_t>(index);
+      problem.buffers[index].upper = problem.buffers[index].lower;
+      problem.buffers[index].group = solver::GroupMember{id, 0};
+      for (const LivePart &part : owner.parts) {
+        solver::Buffer entry;
+        entry.lower = part.lower;
+        entry.upper = part.upper;
+        entry.size = part.bytes;
+        entry.alignment = unit;
+        while (part.offset % entry.alignment != 0)
+          entry.alignment /= 2;
+        entry.group = solver::GroupMember{id, part.offset};
+        problem.buffers.push_back(entry);
+      }
+    }
+    return problem;
+  }
+
+  ArrayAttr makeParts(const Group::Owner &owner) {
+    SmallVector<Attribute> parts;
+    for (const LivePart &part : owner.parts)
+      parts.push_back(PartAttr::get(&getContext(), part.offset, part.bytes,
+                                    part.lower, part.upper));
+    return parts.empty() ? ArrayAttr() : ArrayAttr::get(&getContext(), parts);
   }
 
   LogicalResult solveGroup(func::FuncOp function, Attribute space, Group &group,
@@ -226,27 +295,32 @@ private:
     int64_t unit = std::max<int64_t>(group.alignment, alignment);
     for (solver::Buffer &buffer : group.problem.buffers)
       buffer.alignment = unit;
-    solver::SolverOptions options;
-    options.effort = effort;
-    auto solver =
-        noReuse ? solver::createNoReuseSolver() : solver::createSolver(options);
-    solver::Outcome outcome = solver->solve(group.problem);
-    if (!outcome)
-      return emitError(function.getLoc())
-             << "cannot plan @" << function.getName() << ": " << outcome.error;
-    const solver::Solution &solution = *outcome.solution;
-    std::string fault = solver::checkSolution(group.problem, solution);
-    if (!fault.empty())
-      return emitError(function.getLoc())
-             << "internal error: the solver's plan of @" << function.getName()
-             << " is wrong: " << fault;
+    std::optional<Placement> placement = place(function, group.problem);
+    if (!placement)
+      return failure();
+    bool hasParts = llvm::any_of(group.owners, [](const Group::Owner &owner) {
+      return !owner.parts.empty();
+    });
+    if (hasParts) {
+      solver::Problem parted = splitIntoParts(group, unit);
+      std::optional<Placement> other = place(function, parted);
+      if (!other)
+        return failure();
+      // Whichever needs less: with groups the solver can do less.
+      if (other->solution.height < placement->solution.height)
+        placement = std::move(other);
+      else
+        hasParts = false;
+    }
+    const solver::Solution &solution = placement->solution;
     int64_t total = 0;
-    for (auto [owner, buffer, offset] : llvm::zip_equal(
-             group.owners, group.problem.buffers, solution.offsets)) {
+    for (auto [owner, buffer, offset] :
+         llvm::zip(group.owners, group.problem.buffers, solution.offsets)) {
       // The solver has checked that the sum fits.
       total += *checkedAlignTo(buffer.size, unit);
       auto slot =
-          SlotAttr::get(&getContext(), offset, buffer.lower, buffer.upper);
+          SlotAttr::get(&getContext(), offset, buffer.lower, buffer.upper,
+                        hasParts ? makeParts(owner) : ArrayAttr());
       if (isa<memref::AllocOp>(owner.op))
         owner.op->setAttr(kSlotAttr, slot);
       else
@@ -254,11 +328,9 @@ private:
     }
     arenaBytes += solution.height;
     noReuseBytes += total;
-    solverSteps += solution.steps;
-    BoundProof proof =
-        solution.lowerBound > solver::computeLowerBound(group.problem)
-            ? BoundProof::Search
-            : BoundProof::LiveBytes;
+    BoundProof proof = solution.lowerBound > placement->liveBytes
+                           ? BoundProof::Search
+                           : BoundProof::LiveBytes;
     arenas.push_back(ArenaAttr::get(
         &getContext(), solution.height, solution.lowerBound, proof, total,
         solution.status == solver::Status::Optimal, unit, space));

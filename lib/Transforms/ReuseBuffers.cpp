@@ -23,7 +23,31 @@ struct Storage {
   int64_t lower, upper;
   SmallVector<BufferAccess> accesses;
   SmallVector<Operation *> deallocs;
+  /// Whether some value claims the buffer to be aligned.
+  bool assumesAlignment;
 };
+
+/// Whether `op` runs once for each time that `block`, which holds it or an
+/// ancestor of it, does, or starts anew each time: not in a loop among blocks,
+/// whose points don't tell one iteration from the next.
+bool isOutsideOfBlockLoops(Operation *op, Block *block) {
+  while (op->getBlock() != block) {
+    if (!op->getParentRegion()->hasOneBlock())
+      return false;
+    op = op->getParentOp();
+    if (!op || isa<FunctionOpInterface>(op))
+      return false;
+  }
+  return true;
+}
+
+/// Whether each dealloc surely frees this buffer, where it is made.
+bool areDeallocsPlain(memref::AllocOp alloc, ArrayRef<Operation *> deallocs) {
+  return llvm::all_of(deallocs, [&](Operation *dealloc) {
+    return dealloc->getBlock() == alloc->getBlock() &&
+           dealloc->getOperand(0) == alloc.getResult();
+  });
+}
 
 /// The alloc that all of `value` is, element for element; null if there is
 /// none.
@@ -61,9 +85,9 @@ BlockArgument findOutput(Value value) {
 
 /// Whether nothing touches the buffer before `op`, which stands in the block
 /// that has it as an argument.
-bool isFirstAccess(Operation *op, BufferFlow flow) {
-  Block *block = flow.root.getParentBlock();
-  return op->getBlock() == block &&
+bool isFirstAccess(Operation *op, const BufferFlow &flow) {
+  Block *block = Value(flow.root).getParentBlock();
+  return op->getBlock() == block && !flow.escape &&
          llvm::all_of(flow.accesses, [&](const BufferAccess &access) {
            Operation *other = block->findAncestorOpInBlock(*access.op);
            return other && !other->isBeforeInBlock(op);
@@ -88,11 +112,15 @@ private:
     points = &liveness.getPoints();
     storages.clear();
     storageOf.clear();
+    outputFlows.clear();
     for (const LiveBuffer &buffer : liveness.getBuffers()) {
       storageOf[buffer.alloc] = storages.size();
-      storages.push_back({buffer.alloc, buffer.bytes, buffer.lower,
-                          buffer.upper, buffer.flow.accesses,
-                          buffer.flow.deallocs});
+      storages.push_back(
+          {buffer.alloc, buffer.bytes, buffer.lower, buffer.upper,
+           buffer.flow.accesses, buffer.flow.deallocs,
+           llvm::any_of(buffer.flow.aliases, [](Value alias) {
+             return alias.getDefiningOp<memref::AssumeAlignmentOp>() != nullptr;
+           })});
     }
     // In program order, so that an op sees which of its inputs are one.
     SmallVector<DestinationStyleOpInterface> ops;
@@ -103,21 +131,28 @@ private:
     for (DestinationStyleOpInterface op : ops)
       for (OpOperand &init : op.getDpsInitsMutable()) {
         BlockArgument output = findOutput(init.get());
-        if (!output)
+        if (!output) {
           reuseFor(op, init);
-        else if (isFirstAccess(op, flowAnalysis.trace(output)))
-          useOutputFor(op, init, output);
+          continue;
+        }
+        auto [flow, isNew] = outputFlows.try_emplace(Value(output));
+        if (isNew)
+          flow->second = flowAnalysis.trace(output);
+        if (isFirstAccess(op, flow->second) && useOutputFor(op, init, output))
+          outputFlows.erase(Value(output));
       }
   }
 
   /// What dies where an output is first written may live in the output.
-  void useOutputFor(DestinationStyleOpInterface op, OpOperand &init,
+  bool useOutputFor(DestinationStyleOpInterface op, OpOperand &init,
                     BlockArgument output) {
     auto type = cast<MemRefType>(output.getType());
     for (OpOperand *input : op.getDpsInputOperands()) {
       Storage *source = lookup(input->get());
       if (!source || source->upper != points->end(op) ||
           source->alloc->getBlock() != op->getBlock() ||
+          source->assumesAlignment ||
+          !areDeallocsPlain(source->alloc, source->deallocs) ||
           source->alloc.getType().getElementType() != type.getElementType() ||
           source->alloc.getType().getMemorySpace() != type.getMemorySpace() ||
           source->alloc.getType().getNumElements() != type.getNumElements() ||
@@ -133,8 +168,9 @@ private:
       source->alloc.erase();
       ++numReused;
       savedBytes += source->bytes;
-      return;
+      return true;
     }
+    return false;
   }
 
   Storage *lookup(Value value) {
@@ -145,7 +181,8 @@ private:
 
   void reuseFor(DestinationStyleOpInterface op, OpOperand &init) {
     Storage *target = lookup(init.get());
-    if (!target || target->lower != points->begin(op))
+    if (!target || target->lower != points->begin(op) ||
+        !isOutsideOfBlockLoops(op, target->alloc->getBlock()))
       return;
     for (OpOperand *input : op.getDpsInputOperands()) {
       Storage *source = lookup(input->get());
@@ -167,7 +204,9 @@ private:
     return &source != &target && source.bytes == target.bytes &&
            from.getElementType() == to.getElementType() &&
            from.getMemorySpace() == to.getMemorySpace() &&
-           source.alloc->getBlock() == target.alloc->getBlock();
+           source.alloc->getBlock() == target.alloc->getBlock() &&
+           areDeallocsPlain(source.alloc, source.deallocs) &&
+           areDeallocsPlain(target.alloc, target.deallocs);
   }
 
   /// Whether `op` reads the buffer only through inputs that `init` may
@@ -249,6 +288,8 @@ private:
   const ProgramPoints *points = nullptr;
   std::vector<Storage> storages;
   llvm::DenseMap<Operation *, size_t> storageOf;
+  /// Of outputs, as they are now.
+  llvm::DenseMap<Value, BufferFlow> outputFlows;
 };
 
 } // namespace

@@ -17,6 +17,8 @@ static bool isStatic(memref::SubViewOp subview) {
 
 /// Of a view of `source`'s type, seen as another one; null if it can't be.
 static MemRefType inferViewType(Operation *view, MemRefType source) {
+  if (!source.isStrided())
+    return {};
   if (auto subview = dyn_cast<memref::SubViewOp>(view))
     return memref::SubViewOp::inferRankReducedResultType(
         subview.getType().getShape(), source, subview.getStaticOffsets(),

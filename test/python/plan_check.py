@@ -4,12 +4,27 @@ import csv
 import io
 
 
+def list_parts(plan: dict) -> list[dict]:
+    """What takes bytes at a time: each buffer, or its parts where they don't all live at one time."""
+    found = []
+    for b in plan["buffers"]:
+        end = 0
+        for part in b.get("parts", []):
+            assert end <= part["offset"] and part["bytes"] > 0, f"parts out of order: {b}"
+            end = part["offset"] + part["bytes"]
+            assert end <= b["bytes"] and b["lower"] <= part["lower"] < part["upper"] <= b["upper"], b
+            found.append({**part, "offset": b["offset"] + part["offset"]})
+        if "parts" not in b:
+            found.append(b)
+    return found
+
+
 def check_plan(plan: dict, alignment: int = 256) -> None:
-    buffers = plan["buffers"]
-    for b in buffers:
+    for b in plan["buffers"]:
         assert b["bytes"] >= 0 and b["offset"] >= 0 and b["lower"] < b["upper"], b
         assert b["offset"] % alignment == 0, f"not aligned: {b}"
         assert b["offset"] + b["bytes"] <= plan["arena_bytes"], f"outside the arena: {b}"
+    buffers = list_parts(plan)
     events = sorted([(b["lower"], 1, i) for i, b in enumerate(buffers)] +
                     [(b["upper"], 0, i) for i, b in enumerate(buffers)])  # half-open: ends come first
     live: set[int] = set()
@@ -20,7 +35,6 @@ def check_plan(plan: dict, alignment: int = 256) -> None:
             continue
         mine = buffers[i]
         for other in (buffers[j] for j in live):
-            # A buffer overwritten in place shares its bytes on purpose, but then its life ends where the next begins.
             apart = (mine["offset"] + mine["bytes"] <= other["offset"] or
                      other["offset"] + other["bytes"] <= mine["offset"])
             assert apart or not mine["bytes"] or not other["bytes"], f"overlap: {mine} and {other}"
@@ -32,7 +46,7 @@ def check_plan(plan: dict, alignment: int = 256) -> None:
     assert peak <= plan["lower_bound_bytes"]
     assert plan["optimal"] == (plan["lower_bound_bytes"] == plan["arena_bytes"])
     assert plan["lower_bound_proof"] in ("live_bytes", "search")
-    assert sum(b["bytes"] for b in buffers) <= plan["no_reuse_bytes"]
+    assert sum(b["bytes"] for b in plan["buffers"]) <= plan["no_reuse_bytes"]
 
 
 def check_csv(text: str, plan: dict) -> None:
@@ -40,5 +54,5 @@ def check_csv(text: str, plan: dict) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == "id,lower,upper,size,offset"
     got = sorted((int(r["lower"]), int(r["upper"]), int(r["size"]), int(r["offset"])) for r in rows)
-    want = sorted((b["lower"], b["upper"], b["bytes"], b["offset"]) for b in plan["buffers"])
+    want = sorted((b["lower"], b["upper"], b["bytes"], b["offset"]) for b in list_parts(plan))
     assert got == want

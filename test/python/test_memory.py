@@ -11,6 +11,7 @@ import memplan_models
 import onnx_models as om
 from memplan_tools import compiler, host, reference
 from memplan_tools.compare import assert_close
+from plan_check import check_plan
 from random_models import Generator
 
 pytestmark = pytest.mark.usefixtures("memplan_opt")
@@ -87,17 +88,15 @@ def test_what_cannot_be_written_strided_is_copied(tmp_path, quick):
     check_result(path, tmp_path, quick)
 
 
-@pytest.mark.parametrize("name", ["light_inception_v1", "light_inception_v2", "light_squeezenet", "light_shufflenet"])
+@pytest.mark.parametrize("name", ["light_densenet121", "light_inception_v1", "light_inception_v2", "light_squeezenet",
+                                  "light_shufflenet"])
 def test_no_copy_is_left(name, tmp_path):
+    """Nor does that cost a byte: a concatenation's parts live each for its own time."""
     path = memplan_models.write(name, tmp_path)
     assert "memref.copy" not in planned(path)
-
-
-def test_a_copy_stays_where_the_peak_would_rise(tmp_path):
-    """Nearly all of DenseNet's concatenations end in the last one of their block."""
-    path = memplan_models.write("light_densenet121", tmp_path)
-    assert planned(path).count("memref.copy") <= 2
-    assert compiler.plan(path)["arena_bytes"] <= compiler.plan(path, None, "--no-forward")["arena_bytes"]
+    plan = compiler.plan(path)
+    check_plan(plan)
+    assert plan["optimal"] and plan["arena_bytes"] <= compiler.plan(path, None, "--no-forward")["arena_bytes"]
 
 
 def test_channel_shuffle_is_one_permuting_kernel_each(tmp_path):

@@ -11,6 +11,14 @@
 
 namespace memplan {
 
+/// A range of a buffer's bytes, counted from its start, and when it lives.
+struct LivePart {
+  int64_t offset;
+  int64_t bytes;
+  int64_t lower;
+  int64_t upper;
+};
+
 /// A static `memref.alloc` whose whole life lies inside the function.
 struct LiveBuffer {
   mlir::memref::AllocOp alloc;
@@ -24,6 +32,10 @@ struct LiveBuffer {
   int64_t lower;
   int64_t upper;
   BufferFlow flow;
+  /// In ascending order, if the bytes don't all live as long as the buffer. An
+  /// access counts for all bytes from the first to the last that it may touch;
+  /// bytes that nobody touches are in no part.
+  std::vector<LivePart> parts;
 };
 
 /// An alloc that must stay as it is.
@@ -51,7 +63,10 @@ private:
     leftAlone.push_back({alloc, std::move(reason), where});
   }
   void addAlloc(mlir::memref::AllocOp alloc, BufferFlow flow);
-  void computeLifetime(LiveBuffer &buffer) const;
+  std::pair<int64_t, int64_t>
+  computeLifetime(const LiveBuffer &buffer,
+                  llvm::ArrayRef<BufferAccess> accesses) const;
+  void computeParts(LiveBuffer &buffer) const;
   void leaveFreedTogether(llvm::ArrayRef<BufferFlow> others);
 
   ProgramPoints points;

@@ -221,10 +221,24 @@ private:
     return MEMPLAN_OK;
   }
 
+  /// Parts of a buffer live each for its own time; they have its name and lie
+  /// side by side.
+  bool isInOneBuffer(size_t first, size_t last) const {
+    const Buffer *before = nullptr;
+    while (first < last) {
+      const Buffer *buffer = liveAt(first, first + 1);
+      if (!buffer || (before && before->name != buffer->name))
+        return false;
+      before = buffer;
+      first = buffer->end;
+    }
+    return true;
+  }
+
   memplan_status checkLive(const char *what, const char *verb, size_t first,
                            size_t last) const {
     const Buffer *buffer = liveAt(first, last);
-    if (buffer && buffer->offset <= first && last <= buffer->end)
+    if (buffer && isInOneBuffer(first, last))
       return MEMPLAN_OK;
     if (!buffer)
       return fail(MEMPLAN_ERROR_CHECK,

@@ -131,9 +131,18 @@ void readLives(func::FuncOp entry, ProgramText &program) {
       return;
     auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
     auto bytes = type ? getContentBytes(type) : std::nullopt;
-    if (bytes)
-      program.lives.push_back({getNodeName(op->getLoc()), slot.getOffset(),
-                               *bytes, slot.getLower(), slot.getUpper()});
+    if (!bytes)
+      return;
+    std::string name = getNodeName(op->getLoc());
+    if (!slot.getParts()) {
+      program.lives.push_back(
+          {name, slot.getOffset(), *bytes, slot.getLower(), slot.getUpper()});
+      return;
+    }
+    for (auto part : slot.getParts().getAsRange<PartAttr>())
+      program.lives.push_back({name, slot.getOffset() + part.getOffset(),
+                               part.getBytes(), part.getLower(),
+                               part.getUpper()});
   });
   llvm::stable_sort(program.lives, [](const auto &a, const auto &b) {
     return a.lower < b.lower;

@@ -42,15 +42,13 @@ public:
       if (!type)
         return;
       if (type.getMemorySpace() == arena.getMemorySpace()) {
-        buffers.push_back({index, op, type, getContentBytes(type).value_or(0),
-                           slot.getLower(), slot.getUpper(), nullptr, nullptr,
-                           0});
-        solver::Buffer buffer;
-        buffer.lower = slot.getLower();
-        buffer.upper = slot.getUpper();
-        buffer.size = buffers.back().bytes;
-        buffer.alignment = arena.getAlignment();
-        problem.buffers.push_back(buffer);
+        int64_t bytes = getContentBytes(type).value_or(0);
+        if (!slot.getParts())
+          add(index, op, type, 0, bytes, slot.getLower(), slot.getUpper());
+        else
+          for (auto part : slot.getParts().getAsRange<PartAttr>())
+            add(index, op, type, part.getOffset(), part.getBytes(),
+                part.getLower(), part.getUpper());
       }
       ++index;
     });
@@ -87,6 +85,21 @@ public:
   }
 
 private:
+  /// A buffer, or a part of it from `first` on.
+  void add(int64_t index, Operation *op, MemRefType type, int64_t first,
+           int64_t bytes, int64_t lower, int64_t upper) {
+    buffers.push_back(
+        {index, op, type, bytes, lower, upper, nullptr, nullptr, 0});
+    solver::Buffer buffer;
+    buffer.lower = lower;
+    buffer.upper = upper;
+    buffer.size = bytes;
+    buffer.alignment = arena.getAlignment();
+    while (first % buffer.alignment != 0)
+      buffer.alignment /= 2;
+    problem.buffers.push_back(buffer);
+  }
+
   int64_t findPoint() const {
     solver::LivePoint highest = {0, -1};
     for (solver::LivePoint point : solver::computeLiveProfile(problem))

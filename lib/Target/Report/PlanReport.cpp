@@ -119,6 +119,16 @@ llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
           json.attribute("lower", buffer.slot.getLower());
           json.attribute("upper", buffer.slot.getUpper());
           json.attribute("offset", buffer.slot.getOffset());
+          if (ArrayAttr parts = buffer.slot.getParts())
+            json.attributeArray("parts", [&] {
+              for (auto part : parts.getAsRange<PartAttr>())
+                json.object([&] {
+                  json.attribute("offset", part.getOffset());
+                  json.attribute("bytes", part.getBytes());
+                  json.attribute("lower", part.getLower());
+                  json.attribute("upper", part.getUpper());
+                });
+            });
           std::string type;
           llvm::raw_string_ostream(type) << buffer.type.getElementType();
           json.attribute("type", type);
@@ -143,10 +153,18 @@ llvm::Error emitPlanCSV(ModuleOp module, llvm::raw_ostream &os) {
         "the plan has %lld arenas; a CSV file holds one, use --emit=plan",
         static_cast<long long>(plan.spaces));
   os << "id,lower,upper,size,offset\n";
-  for (auto [index, buffer] : llvm::enumerate(plan.buffers))
+  for (auto [index, buffer] : llvm::enumerate(plan.buffers)) {
+    if (ArrayAttr parts = buffer.slot.getParts()) {
+      for (auto [number, part] : llvm::enumerate(parts.getAsRange<PartAttr>()))
+        os << 'b' << index << '.' << number << ',' << part.getLower() << ','
+           << part.getUpper() << ',' << part.getBytes() << ','
+           << buffer.slot.getOffset() + part.getOffset() << '\n';
+      continue;
+    }
     os << 'b' << index << ',' << buffer.slot.getLower() << ','
        << buffer.slot.getUpper() << ',' << buffer.bytes << ','
        << buffer.slot.getOffset() << '\n';
+  }
   return llvm::Error::success();
 }
 

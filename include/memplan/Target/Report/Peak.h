@@ -8,14 +8,14 @@
 
 namespace memplan {
 
-/// A buffer that lives at the peak of its arena.
+/// A buffer, or a part of one, that lives at the peak of its arena.
 struct PeakBuffer {
   /// Its number in the plan's list of buffers, see `emitPlanJSON`.
   int64_t index;
   /// The alloc, or the view that it became.
   mlir::Operation *op;
   mlir::MemRefType type;
-  /// Size of its contents in bytes.
+  /// Size of its contents, or of the part, in bytes.
   int64_t bytes;
   /// Half-open, in program points, and the ops at the first and the last one.
   int64_t lower, upper;
