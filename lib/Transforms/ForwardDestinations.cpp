@@ -2,8 +2,10 @@
 
 #include "ViewChains.h"
 #include "memplan/Analysis/Liveness.h"
+#include "memplan/Support/CheckedMath.h"
 #include "memplan/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace memplan {
 #define GEN_PASS_DEF_FORWARDDESTINATIONS
@@ -80,12 +82,19 @@ bool isContiguous(MemRefType type) {
 /// those before the first change.
 class LiveBytes {
 public:
-  LiveBytes(func::FuncOp function, BufferFlowAnalysis &flowAnalysis) {
+  /// `alignment`: of which each buffer takes a multiple, in bytes.
+  LiveBytes(func::FuncOp function, BufferFlowAnalysis &flowAnalysis,
+            int64_t alignment)
+      : alignment(alignment) {
     BufferLiveness liveness(function, flowAnalysis);
-    bytesAt.resize(liveness.getPoints().size() + 1);
+    numPoints = liveness.getPoints().size() + 1;
     for (const LiveBuffer &buffer : liveness.getBuffers()) {
-      Life &life = lives[buffer.alloc];
-      life = {buffer.bytes, {{buffer.bytes, buffer.lower, buffer.upper}}};
+      memref::AllocOp alloc = buffer.alloc;
+      int64_t bytes = roundUp(buffer.bytes);
+      Life &life = lives[alloc];
+      life = {bytes,
+              {{bytes, buffer.lower, buffer.upper}},
+              alloc.getType().getMemorySpace()};
       add(life, 1);
     }
   }
@@ -100,6 +109,7 @@ public:
       return true;
     if (from == lives.end())
       return false;
+    const std::vector<int64_t> &bytesAt = bytesIn[to->second.space];
     int64_t most = *std::max_element(bytesAt.begin(), bytesAt.end());
     auto [lower, upper] = findHull(from->second, to->second);
     for (int64_t point = lower; point < upper; ++point)
@@ -147,7 +157,7 @@ public:
     Life life = found->second;
     lives.erase(found);
     add(life, -1);
-    life.bytes = getDenseBytes(alloc.getType(), alloc).value_or(0);
+    life.bytes = roundUp(getDenseBytes(alloc.getType(), alloc).value_or(0));
     life.segments.front().bytes = life.bytes;
     add(life, 1);
     lives[alloc] = life;
@@ -162,6 +172,7 @@ private:
     /// That of the buffer as a whole, then those of parts that live when the
     /// whole doesn't.
     SmallVector<Segment, 1> segments;
+    Attribute space;
 
     int64_t at(int64_t point) const {
       int64_t sum = 0;
@@ -183,13 +194,22 @@ private:
     return {lower, upper};
   }
 
+  int64_t roundUp(int64_t bytes) const {
+    return checkedAlignTo(bytes, alignment).value_or(bytes);
+  }
+
   void add(const Life &life, int64_t sign) {
+    std::vector<int64_t> &bytesAt = bytesIn[life.space];
+    bytesAt.resize(numPoints);
     for (const Segment &segment : life.segments)
       for (int64_t point = segment.lower; point < segment.upper; ++point)
         bytesAt[point] += sign * segment.bytes;
   }
 
-  std::vector<int64_t> bytesAt;
+  int64_t alignment;
+  int64_t numPoints = 0;
+  /// Of each memory space.
+  llvm::DenseMap<Attribute, std::vector<int64_t>> bytesIn;
   llvm::DenseMap<Operation *, Life> lives;
 };
 
@@ -491,6 +511,12 @@ public:
   using ForwardDestinationsBase::ForwardDestinationsBase;
 
   void runOnOperation() override {
+    if (alignment <= 0 || !llvm::isPowerOf2_64(alignment)) {
+      emitError(getOperation().getLoc())
+          << "memplan-forward-destinations: alignment=" << alignment.getValue()
+          << " is not a power of two";
+      return signalPassFailure();
+    }
     BufferFlowAnalysis flowAnalysis;
     for (auto function : getOperation().getOps<func::FuncOp>())
       forwardIn(function, flowAnalysis);
@@ -500,7 +526,7 @@ private:
   void forwardIn(func::FuncOp function, BufferFlowAnalysis &flowAnalysis) {
     if (function.isExternal())
       return;
-    LiveBytes live(function, flowAnalysis);
+    LiveBytes live(function, flowAnalysis, alignment);
     ProgramOrder order(function);
     SmallVector<memref::AllocOp> allocs;
     function.walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });

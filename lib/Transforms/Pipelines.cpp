@@ -31,8 +31,11 @@ void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizerPass());
   // Not upstream's eliminate-empty-tensors: it takes time with the square of
   // the ops, and bytes where a destination lives longer for it.
-  if (!options.noForward && !options.noReuse)
-    pm.addPass(createForwardDestinations());
+  if (!options.noForward && !options.noReuse) {
+    ForwardDestinationsOptions forward;
+    forward.alignment = options.alignment;
+    pm.addPass(createForwardDestinations(forward));
+  }
   if (!options.noInPlace && !options.noReuse)
     pm.addPass(createReuseBuffers());
 }

@@ -1,4 +1,4 @@
-// RUN: memplan-opt %s --memplan-forward-destinations=emit-remarks=true --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: memplan-opt %s --memplan-forward-destinations="emit-remarks=true alignment=1" --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
 // Two parts of a concatenation: both producers write into it, the one made
 // first and read again too.

@@ -220,6 +220,8 @@ def ForwardDestinations : Pass<"memplan-forward-destinations", "::mlir::ModuleOp
     ```
   }];
   let options = [
+    Option<"alignment", "alignment", "int64_t", "256",
+           "Bytes of which each planned buffer takes a multiple, as in memplan-plan-arena">,
     Option<"emitRemarks", "emit-remarks", "bool", "false",
            "Say of each copy that stays why">
   ];
