@@ -19,20 +19,20 @@ int64_t getWeightsBytes(mlir::ModuleOp module);
 /// `lower`, `upper` (half-open, in program points), `type`, `shape` and `node`.
 /// A buffer whose bytes don't all live at one time has `parts` in ascending
 /// order, each with `offset` (from the buffer's), `bytes`, `lower` and `upper`.
-/// Then `peaks`, one for each arena: `function`, the first `point` at which most
-/// bytes live (`live_bytes`) and its `node`; `buffers` that live there, largest
-/// first, each with its `name`, the nodes `first_written_by` and `last_used_by`,
-/// and `live_bytes_without`, the most live bytes if it were not; `change_first`,
-/// that with the least of these.
-/// Sizes in bytes. Reads plans before and after materialization; figures of
-/// several arenas are added up, and proved by search if one of them is.
+/// Then `peaks`, one for each arena: `function`, the first `point` at which
+/// most bytes live (`live_bytes`) and its `node`; `buffers` that live there,
+/// largest first, each with its `name`, the nodes `first_written_by` and
+/// `last_used_by`, and `live_bytes_without`, the most live bytes if it were
+/// not; `change_first`, that with the least of these. Sizes in bytes. Reads
+/// plans before and after materialization; figures of several arenas are added
+/// up, and proved by search if one of them is.
 llvm::Error emitPlanJSON(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 /// The columns `id,lower,upper,size,offset`: one line a buffer, lifetimes
 /// half-open, sizes in bytes as in the JSON. MiniMalloc's format
-/// (github.com/google/minimalloc) with the offset as a last column. A buffer with
-/// parts is one line a part, `b7.0` and so on. A plan of
-/// several memory spaces is several problems and refused.
+/// (github.com/google/minimalloc) with the offset as a last column. A buffer
+/// with parts is one line a part, `b7.0` and so on. A plan of several memory
+/// spaces is several problems and refused.
 llvm::Error emitPlanCSV(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 } // namespace memplan
