@@ -136,12 +136,13 @@ public:
     if (contiguous) {
       // While the whole lives, the part has its bytes there.
       Segment main = life.segments.front();
+      auto keep = [&](int64_t bytes, int64_t from, int64_t to) {
+        if (from < to)
+          life.segments.push_back({bytes, from, to});
+      };
       for (const Segment &segment : old.segments) {
-        life.segments.push_back({segment.bytes, segment.lower,
-                                 std::min(segment.upper, main.lower)});
-        life.segments.push_back({segment.bytes,
-                                 std::max(segment.lower, main.upper),
-                                 segment.upper});
+        keep(segment.bytes, segment.lower, std::min(segment.upper, main.lower));
+        keep(segment.bytes, std::max(segment.lower, main.upper), segment.upper);
       }
     } else {
       life.segments = {{life.bytes, lower, upper}};
@@ -213,6 +214,35 @@ private:
   llvm::DenseMap<Operation *, Life> lives;
 };
 
+/// The flows of buffers, kept up to date as buffers become one: tracing one of
+/// which many others have become parts each time takes time with their square.
+class FlowCache {
+public:
+  explicit FlowCache(BufferFlowAnalysis &analysis) : analysis(analysis) {}
+
+  BufferFlow &get(Value root) {
+    auto [entry, isNew] = flows.try_emplace(root);
+    if (isNew)
+      entry->second = std::make_unique<BufferFlow>(analysis.trace(root));
+    return *entry->second;
+  }
+  /// `part` of `root` is what `alloc` was, and `copy` goes.
+  void unite(Value alloc, Value root, Value part, Operation *copy) {
+    flows.erase(alloc);
+    BufferFlow &flow = get(root);
+    llvm::erase_if(flow.accesses, [&](const BufferAccess &access) {
+      return access.op == copy;
+    });
+    BufferFlow added = analysis.trace(part);
+    flow.aliases.insert_range(added.aliases);
+    flow.accesses.append(added.accesses);
+  }
+
+private:
+  BufferFlowAnalysis &analysis;
+  llvm::DenseMap<Value, std::unique_ptr<BufferFlow>> flows;
+};
+
 /// An access to (part of) a buffer, seen from the block of the copy.
 struct Access {
   /// The op of the block that does it or holds what does it.
@@ -223,9 +253,9 @@ struct Access {
 /// One copy that may not be needed.
 class Forwarding {
 public:
-  Forwarding(memref::CopyOp copy, BufferFlowAnalysis &flowAnalysis,
-             LiveBytes &live, ProgramOrder &order)
-      : copy(copy), flowAnalysis(flowAnalysis), live(live), order(order) {}
+  Forwarding(memref::CopyOp copy, FlowCache &flows, LiveBytes &live,
+             ProgramOrder &order)
+      : copy(copy), flows(flows), live(live), order(order) {}
 
   /// Null if the copy is gone, else why it stays.
   const char *run();
@@ -246,7 +276,7 @@ private:
   Value undo(OpBuilder &builder, Value value) const;
 
   memref::CopyOp copy;
-  BufferFlowAnalysis &flowAnalysis;
+  FlowCache &flows;
   LiveBytes &live;
   ProgramOrder &order;
   ViewChain source, target;
@@ -321,8 +351,7 @@ Forwarding::collectAccesses(const BufferFlow &flow, const Box &part) {
 /// touch the destination up to the copy. From the copy on they hold the same
 /// until one of them is written.
 const char *Forwarding::checkTimes() {
-  BufferFlow from = flowAnalysis.trace(alloc);
-  BufferFlow to = flowAnalysis.trace(target.root);
+  const BufferFlow &from = flows.get(alloc), &to = flows.get(target.root);
   if (from.escape || to.escape)
     return "the life of its source or its destination isn't known";
   if (llvm::any_of(from.deallocs, [&](Operation *dealloc) {
@@ -419,12 +448,13 @@ void Forwarding::forward() {
       targetAlloc && order.isBefore(alloc, targetAlloc))
     order.moveBefore(targetAlloc, alloc);
   live.unite(alloc, target.root.getDefiningOp(), isTargetContiguous());
-  for (Operation *dealloc : flowAnalysis.trace(alloc).deallocs)
+  for (Operation *dealloc : flows.get(alloc).deallocs)
     dealloc->erase();
-  copy->erase();
   OpBuilder builder(alloc);
-  Value part = rebuildViews(builder, target, target.root);
-  replaceWithLayout(alloc, undo(builder, part));
+  Value part = undo(builder, rebuildViews(builder, target, target.root));
+  copy->erase();
+  replaceWithLayout(alloc, part);
+  flows.unite(alloc, target.root, part, copy);
   alloc->erase();
 }
 
@@ -533,12 +563,17 @@ private:
     for (memref::AllocOp alloc : allocs)
       numShrunk += shrink(alloc, live, order);
     // A copy that stays may go once another is gone, so until nothing changes.
-    for (bool changed = true; changed;) {
+    // The one that it waits for may be before or after it.
+    FlowCache flows(flowAnalysis);
+    bool backwards = false;
+    for (bool changed = true; changed; backwards = !backwards) {
       changed = false;
       SmallVector<memref::CopyOp> copies;
       function.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+      if (backwards)
+        std::reverse(copies.begin(), copies.end());
       for (memref::CopyOp copy : copies) {
-        if (Forwarding(copy, flowAnalysis, live, order).run())
+        if (Forwarding(copy, flows, live, order).run())
           continue;
         ++numForwarded;
         changed = true;
@@ -546,7 +581,7 @@ private:
     }
     if (emitRemarks)
       function.walk([&](memref::CopyOp copy) {
-        Forwarding forwarding(copy, flowAnalysis, live, order);
+        Forwarding forwarding(copy, flows, live, order);
         InFlightDiagnostic remark = copy->emitRemark()
                                     << "this copy stays: " << forwarding.run();
         if (forwarding.getConflict())
