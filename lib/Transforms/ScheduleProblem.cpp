@@ -136,7 +136,11 @@ public:
   Builder(Block &block, int64_t alignment,
           const DenseMap<Operation *, int64_t> &workspaces)
       : block(block), alignment(alignment), workspaces(workspaces),
-        result{{}, {}, "", block.getParentOp()->getLoc()} {}
+        result(makeEmpty(block)) {}
+
+  static BlockProblem makeEmpty(Block &block) {
+    return {{}, {}, "", block.getParentOp()->getLoc()};
+  }
 
   BlockProblem build() {
     for (Operation &op : block) {

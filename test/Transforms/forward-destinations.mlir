@@ -221,3 +221,28 @@ func.func @half(%x: memref<4x8xf32>, %u: memref<64x8xf32>, %y: memref<8x8xf32>, 
   linalg.exp ins(%c : memref<8x8xf32>) outs(%y : memref<8x8xf32>)
   return
 }
+
+// -----
+
+// The same in another memory space, whose peak a larger one elsewhere must not
+// hide.
+// CHECK-LABEL: func.func @spaces
+//       CHECK:   memref.copy
+func.func @spaces(%x: memref<4x8xf32>, %u: memref<64x8xf32>, %y: memref<4x16xf32>, %v: memref<64x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<4x8xf32, 1>
+  linalg.exp ins(%x : memref<4x8xf32>) outs(%a : memref<4x8xf32, 1>)
+  %t = memref.alloc() : memref<64x8xf32, 1>
+  linalg.exp ins(%u : memref<64x8xf32>) outs(%t : memref<64x8xf32, 1>)
+  linalg.exp ins(%t : memref<64x8xf32, 1>) outs(%v : memref<64x8xf32>)
+  %c = memref.alloc() : memref<4x16xf32, 1>
+  %low = memref.subview %c[0, 0] [4, 8] [1, 1] : memref<4x16xf32, 1> to memref<4x8xf32, strided<[16, 1]>, 1>
+  // expected-remark @+1 {{this copy stays: its destination would live so long that more bytes would be live at one time}}
+  memref.copy %a, %low : memref<4x8xf32, 1> to memref<4x8xf32, strided<[16, 1]>, 1>
+  %high = memref.subview %c[0, 8] [4, 8] [1, 1] : memref<4x16xf32, 1> to memref<4x8xf32, strided<[16, 1], offset: 8>, 1>
+  linalg.tanh ins(%x : memref<4x8xf32>) outs(%high : memref<4x8xf32, strided<[16, 1], offset: 8>, 1>)
+  linalg.exp ins(%c : memref<4x16xf32, 1>) outs(%y : memref<4x16xf32>)
+  %big = memref.alloc() : memref<4096xf32>
+  linalg.fill ins(%zero : f32) outs(%big : memref<4096xf32>)
+  return
+}

@@ -78,6 +78,20 @@ def test_nested_concatenation_along_an_inner_dim(tmp_path, quick):
     check_result(path, tmp_path, quick)
 
 
+def test_many_nested_concatenations(tmp_path, quick):
+    """Each holds all before it: what is kept of each must not double from one to the next."""
+    nodes, shared = [], "x"
+    for i in range(60):
+        nodes += [om.node("ReduceMean", [shared], [f"m{i}"], axes=[0], keepdims=1),
+                  om.node("Tanh", [f"m{i}"], [f"t{i}"]), om.node("Concat", [shared, f"t{i}"], [f"c{i}"], axis=0)]
+        shared = f"c{i}"
+    path = write(tmp_path, [*nodes, om.node("Transpose", [shared], ["y"])], (2, 5))
+    # The first holds the input, which is the caller's; all others are one buffer.
+    assert planned(path).count("memref.copy") <= 1
+    check_plan(compiler.plan(path))
+    check_result(path, tmp_path, quick)
+
+
 def test_what_cannot_be_written_strided_is_copied(tmp_path, quick):
     """A convolution writes dense channels, so its part of a concatenation along the innermost dim is a copy."""
     weight = helper.make_node("ConstantOfShape", ["s"], ["w"], value=om.tensor("v", np.full(1, 0.25, np.float32)))
