@@ -47,6 +47,12 @@ void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
   plan.effort = options.effort;
   plan.noReuse = options.noReuse;
   pm.addPass(createPlanArena(plan));
+  if (!options.noReuse) {
+    OfferWorkspaceOptions workspace;
+    workspace.perOp = options.workspacePerOp;
+    workspace.total = options.workspaceTotal;
+    pm.addPass(createOfferWorkspace(workspace));
+  }
   pm.addPass(createMaterializeArena());
 }
 

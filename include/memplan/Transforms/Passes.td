@@ -351,6 +351,37 @@ def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
   let dependentDialects = ["::memplan::MemPlanDialect"];
 }
 
+def OfferWorkspace : Pass<"memplan-offer-workspace", "::mlir::ModuleOp"> {
+  let summary = "Give ops the bytes that are free under the peak while they run";
+  let description = [{
+    After `memplan-plan-arena`. An op that can use scratch memory
+    (`WorkspaceOpInterface`: a matrix product that splits its sums) gets the
+    largest run of bytes of the arena in which nothing lives at its time, as a
+    buffer of its own with a slot, marked `memplan.workspace`. No arena grows, and
+    nothing is offered that is smaller than 4 KiB. An op that needs more than it
+    was given fails when the model is loaded, and allocates nothing.
+
+    ```mlir
+    memplan.matmul ins(%a, %b : ...) outs(%c : ...) indexing_maps = ...
+    // becomes
+    %w = memref.alloc() {memplan.slot = #memplan.slot<offset = 8192, lower = 4, upper = 5>,
+                         memplan.workspace} : memref<65536xi8>
+    memplan.matmul ins(%a, %b : ...) outs(%c : ...) workspace(%w : memref<65536xi8>) indexing_maps = ...
+    ```
+  }];
+  let options = [
+    Option<"perOp", "per-op", "int64_t", "int64_t(32) << 20",
+           "The most bytes that one op is offered. The default is what NVIDIA recommends for its largest GPUs. 0: none">,
+    Option<"total", "total", "int64_t", "-1",
+           "The most bytes that all ops of a function together are offered, in program order; negative: no bound">
+  ];
+  let statistics = [
+    Statistic<"numOffered", "workspaces", "ops that were given a workspace">,
+    Statistic<"offeredBytes", "workspace-bytes", "sum of their bytes">
+  ];
+  let dependentDialects = ["::memplan::MemPlanDialect", "::mlir::memref::MemRefDialect"];
+}
+
 def MaterializeArena : Pass<"memplan-materialize-arena", "::mlir::ModuleOp"> {
   let summary = "Make planned buffers views of their arena";
   let description = [{

@@ -64,7 +64,7 @@ void Emitter::pruneDefinitions() {
 static std::string listTypes(ArrayRef<PointerArgument> pointers, bool written) {
   SmallVector<std::string> types;
   for (const PointerArgument &pointer : pointers)
-    if (pointer.written == written)
+    if (pointer.written == written && !pointer.isWorkspace)
       types.push_back(pointer.ref.format());
   return llvm::join(types, ", ");
 }
@@ -79,7 +79,7 @@ void Emitter::addLaunch(Operation *op, StringRef what,
     int64_t bytes =
         pointer.ref.getNumElements() * pointer.ref.getElementBytes();
     read += pointer.read ? bytes : 0;
-    written += pointer.written ? bytes : 0;
+    written += pointer.written && !pointer.isWorkspace ? bytes : 0;
   }
   std::string inputs = listTypes(pointers, /*written=*/false);
   launch.title = what.str() + (inputs.empty() ? "" : " ") + inputs + " -> " +

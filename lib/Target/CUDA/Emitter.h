@@ -24,6 +24,7 @@ struct PointerArgument {
   BufferRef ref;
   bool read;
   bool written;
+  bool isWorkspace = false; ///< Written, but no result.
 };
 
 /// One call in the emitted `run`.
