@@ -212,7 +212,7 @@ std::optional<GemmPlan> MatMulText::planGemm(bool withC) const {
 /// Whether every address that the GEMM gets is a multiple of 16 bytes, which
 /// its algorithms count on.
 bool isAligned(const GemmPlan &plan, unsigned access, const BufferRef &ref) {
-  if (ref.byteOffset % 16 != 0)
+  if (!ref.isAligned(16))
     return false;
   for (int64_t stride : plan.outer.coefficients[access])
     if (stride * ref.getElementBytes() % 16 != 0)
@@ -269,7 +269,7 @@ LogicalResult MatMulText::emit() {
            isAligned(*plan, B, second.ref) && isAligned(*plan, D, d.ref) &&
            // A swapped product's columns are m, along which no bias goes.
            !(plan->swapped && bias >= 0) &&
-           (bias < 0 || loopExtras[bias].ref.byteOffset % 16 == 0) &&
+           (bias < 0 || loopExtras[bias].ref.isAligned(16)) &&
            (c < 0 || isAligned(*plan, C, loopExtras[c].ref));
   };
   bool isFloat = isa<FloatType>(a.ref.elementType);
