@@ -29,11 +29,13 @@ struct OpEntry {
 };
 inline constexpr unsigned kVariadic = ~0u;
 
+llvm::ArrayRef<OpEntry> conditionalOps();
 llvm::ArrayRef<OpEntry> constantOps();
 llvm::ArrayRef<OpEntry> convolutionOps();
 llvm::ArrayRef<OpEntry> elementwiseOps();
 llvm::ArrayRef<OpEntry> indexOps();
 llvm::ArrayRef<OpEntry> layoutOps();
+llvm::ArrayRef<OpEntry> loopOps();
 llvm::ArrayRef<OpEntry> matrixOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> padOps();
