@@ -1,10 +1,12 @@
 //===- ForwardDestinations.cpp - Producers write where copies lead --------===//
 
 #include "ViewChains.h"
+#include "memplan/Analysis/InPlace.h"
 #include "memplan/Analysis/Liveness.h"
 #include "memplan/Support/CheckedMath.h"
 #include "memplan/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace memplan {
@@ -266,6 +268,7 @@ private:
   const char *findBuffers();
   const char *checkTimes();
   const char *checkLayout();
+  bool isUpdate(Operation *op);
   std::optional<SmallVector<Access>> collectAccesses(const BufferFlow &flow,
                                                      const Box &part);
   void forward();
@@ -314,24 +317,32 @@ const char *Forwarding::findBuffers() {
   if (alloc->getBlock() != copy->getBlock())
     return "its source is made in another block";
   auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
-  if (targetAlloc ? targetAlloc->getBlock() != copy->getBlock() ||
-                        targetAlloc->getNumOperands() != 0
-                  : !isOutput(target.root) ||
-                        target.root.getParentBlock() != copy->getBlock())
-    return "its destination is no buffer that the block makes, and no output";
+  if (targetAlloc ? targetAlloc->getNumOperands() != 0 : !isOutput(target.root))
+    return "its destination is no buffer of this function, and no output";
+  for (Operation *parent = copy->getParentOp();
+       !parent->isAncestor(target.root.getParentRegion()->getParentOp());
+       parent = parent->getParentOp())
+    if (!hasSequentialRegions(parent))
+      return "it stands in a region that may run more than once at a time";
+  if (!makeViewsAvailable(target, alloc, /*isTrial=*/true))
+    return "the place of its destination isn't known when its source is made";
   return nullptr;
 }
 
 /// Accesses to what may be in `part` of the buffer; none if some can't be seen
-/// from the block.
+/// from the block. While the block runs, nothing outside of it does, so that
+/// other accesses to a buffer that is made further out don't matter.
 std::optional<SmallVector<Access>>
 Forwarding::collectAccesses(const BufferFlow &flow, const Box &part) {
   Block *block = copy->getBlock();
   SmallVector<Access> accesses;
   for (const BufferAccess &access : flow.accesses) {
     Operation *op = block->findAncestorOpInBlock(*access.op);
-    if (!op)
-      return std::nullopt;
+    if (!op) {
+      if (Value(flow.root).getParentBlock() == block)
+        return std::nullopt;
+      continue;
+    }
     // A callee may look beyond the part that it is given.
     bool isElsewhere =
         !isa<CallOpInterface>(access.op) &&
@@ -376,14 +387,19 @@ const char *Forwarding::checkTimes() {
     if (access.writes)
       return "its source is written again after it";
     if (llvm::any_of(to.deallocs, [&](Operation *dealloc) {
-          return dealloc->getBlock() != copy->getBlock() ||
-                 order.isBefore(dealloc, access.op);
+          Operation *freeing =
+              copy->getBlock()->findAncestorOpInBlock(*dealloc);
+          return freeing
+                     ? freeing != dealloc || order.isBefore(dealloc, access.op)
+                     : target.root.getParentBlock() == copy->getBlock();
         }))
       return "its destination is freed while its source is still read";
     isReadAfter = true;
   }
   for (const Access &access : *theirs) {
     if (order.isBefore(access.op, first))
+      continue;
+    if (access.op == first && isUpdate(first))
       continue;
     conflict = access.op;
     if (order.isBefore(access.op, copy))
@@ -397,6 +413,42 @@ const char *Forwarding::checkTimes() {
              ? nullptr
              : "its destination would live so long that more bytes would be "
                "live at one time";
+}
+
+/// Whether `op` makes what is copied from what the destination held before, and
+/// may do so in place: state that a loop carries, for one.
+bool Forwarding::isUpdate(Operation *op) {
+  auto styled = dyn_cast<DestinationStyleOpInterface>(op);
+  if (!styled || !styled.hasPureBufferSemantics() ||
+      op->getBlock() != copy->getBlock())
+    return false;
+  OpOperand *init = nullptr;
+  for (OpOperand &operand : styled.getDpsInitsMutable())
+    if (followViews(operand.get()).root == source.root) {
+      if (init || operand.get() != copy.getSource())
+        return false;
+      init = &operand;
+    }
+  if (!init)
+    return false;
+  // Once they are one, `init` is what the copy's destination is.
+  const BufferFlow &to = flows.get(target.root);
+  for (const BufferAccess &access : to.accesses)
+    if (access.op != op && op->isProperAncestor(access.op))
+      return false;
+  Box part = findBox(target);
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (&operand == init || !to.aliases.contains(operand.get()))
+      continue;
+    ViewChain chain = followViews(operand.get());
+    if (chain.root == target.root && areDisjoint(findBox(chain), part))
+      continue;
+    if (!styled.isDpsInput(&operand) ||
+        !isSamePlace(operand.get(), copy.getTarget()) ||
+        !canOverwrite(operand, *init))
+      return false;
+  }
+  return true;
 }
 
 /// What `type`, of what the copy writes, is in the shape of the alloc; null if
@@ -447,6 +499,7 @@ void Forwarding::forward() {
   if (auto targetAlloc = target.root.getDefiningOp<memref::AllocOp>();
       targetAlloc && order.isBefore(alloc, targetAlloc))
     order.moveBefore(targetAlloc, alloc);
+  makeViewsAvailable(target, alloc, /*isTrial=*/false);
   live.unite(alloc, target.root.getDefiningOp(), isTargetContiguous());
   for (Operation *dealloc : flows.get(alloc).deallocs)
     dealloc->erase();

@@ -18,6 +18,7 @@ static void addCleanup(OpPassManager &pm) {
 
 void buildBufferizePipeline(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createSeparateDestinations());
+  pm.addNestedPass<func::FuncOp>(createControlFlowDestinations());
   pm.addNestedPass<func::FuncOp>(createProtectInputs());
 
   bufferization::OneShotBufferizePassOptions bufferize;

@@ -18,14 +18,23 @@ struct SeparateDestinations
     SmallVector<tensor::EmptyOp> empties;
     getOperation().walk([&](tensor::EmptyOp op) { empties.push_back(op); });
     for (tensor::EmptyOp empty : empties) {
+      // The first use in its block keeps it. A use in a nested region gets one
+      // where it stands: there its buffer need not outlive the region.
       SmallVector<OpOperand *> uses;
       for (OpOperand &use : empty->getUses())
         uses.push_back(&use);
-      for (OpOperand *use : llvm::drop_begin(llvm::reverse(uses))) {
+      bool isTaken = false;
+      for (OpOperand *use : llvm::reverse(uses)) {
+        if (!isTaken && use->getOwner()->getBlock() == empty->getBlock()) {
+          isTaken = true;
+          continue;
+        }
         OpBuilder builder(use->getOwner());
         use->set(builder.clone(*empty)->getResult(0));
         ++numSeparated;
       }
+      if (!isTaken)
+        empty->erase();
     }
   }
 };

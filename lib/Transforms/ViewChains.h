@@ -1,6 +1,6 @@
 //===- ViewChains.h - Views from a buffer to a value ------------*- C++ -*-===//
 //
-// Static views between a buffer and a value: following them, rebuilding them on
+// Views of known sizes between a buffer and a value: following them, rebuilding them on
 // another buffer, and giving what is seen through them another layout. Private
 // to lib/Transforms.
 //
@@ -13,8 +13,8 @@
 
 namespace memplan {
 
-/// Where `value` comes from by subviews and reshapes whose offsets, sizes and
-/// strides are constants.
+/// Where `value` comes from by subviews and reshapes whose sizes and strides
+/// are constants. Offsets may be values, such as a loop's induction variable.
 struct ViewChain {
   mlir::Value root;
   /// From the value up to the root.
@@ -28,6 +28,15 @@ bool isWhole(mlir::memref::SubViewOp subview);
 /// A part of the root that holds all that `chain` leads to: a half-open
 /// interval per dim of the root.
 llvm::SmallVector<std::pair<int64_t, int64_t>> findBox(const ViewChain &chain);
+
+/// Whether both are the same elements of a buffer in the same order, seen
+/// through views that `followViews` knows.
+bool isSamePlace(mlir::Value a, mlir::Value b);
+
+/// Moves the offsets of the chain's views before `place` as far as they stand
+/// after it in its block; false if they can't be moved. A trial moves nothing.
+bool makeViewsAvailable(const ViewChain &chain, mlir::Operation *place,
+                        bool isTrial);
 
 /// What `chain` makes of its root, made of `root` instead, where the builder
 /// stands.

@@ -151,7 +151,7 @@ func.func @destination_written(%x: memref<4x8xf32>, %y: memref<4x8xf32>) {
 func.func @arguments(%x: memref<4x8xf32>, %y: memref<4x8xf32>, %z: memref<4x8xf32> {bufferize.result}) {
   %a = memref.alloc() : memref<4x8xf32>
   linalg.exp ins(%x : memref<4x8xf32>) outs(%a : memref<4x8xf32>)
-  // expected-remark @+1 {{this copy stays: its destination is no buffer that the block makes, and no output}}
+  // expected-remark @+1 {{this copy stays: its destination is no buffer of this function, and no output}}
   memref.copy %a, %y : memref<4x8xf32> to memref<4x8xf32>
   // expected-remark @+1 {{this copy stays: its source is no buffer of this function}}
   memref.copy %x, %z : memref<4x8xf32> to memref<4x8xf32>

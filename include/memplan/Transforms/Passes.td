@@ -141,6 +141,44 @@ def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
+def ControlFlowDestinations
+    : Pass<"memplan-control-flow-destinations", "::mlir::func::FuncOp"> {
+  let summary = "Give what control flow hands on a buffer that is known before";
+  let description = [{
+    One-shot bufferization takes a loop only if each value that an iteration
+    hands on lies in the buffer that the iteration was given, and joins the two
+    branches of an `scf.if` in a buffer of which nobody knows which it is. This
+    pass says where the values are to lie, with
+    `bufferization.materialize_in_destination`: what a loop carries, in the
+    buffer of its argument; a result of `scf.if`, in one that both branches
+    write. Each is a copy, which `memplan-forward-destinations` takes away where
+    the producer can write there.
+
+    Values of loops that exchange their places go through a buffer of their own.
+    Only tensors of static shape are given destinations. Run before one-shot
+    bufferization.
+
+    ```mlir
+    %r = scf.if %c -> tensor<4xf32> {
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %0 : tensor<4xf32>
+    } else { ... }
+    // becomes
+    %d = tensor.empty() : tensor<4xf32>
+    %r = scf.if %c -> tensor<4xf32> {
+      %0 = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %1 = bufferization.materialize_in_destination %0 in %d : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %1 : tensor<4xf32>
+    } else { ... }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numDestinations", "destinations", "values that were given one">
+  ];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def ProtectInputs : Pass<"memplan-protect-inputs", "::mlir::func::FuncOp"> {
   let summary = "Keep bufferization from writing into a public function's inputs";
   let description = [{
