@@ -2,7 +2,6 @@
 
 #include "ControlFlow.h"
 #include "OpTable.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -36,20 +35,16 @@ static LogicalResult checkSameType(NodeBuilder &n, unsigned i,
                             "condition that is known at import, are accepted";
 }
 
-/// The branch's results end up in `destinations`, which are outside.
 static void endBranch(NodeBuilder &n, Branch &branch,
-                      ArrayRef<unsigned> indices,
-                      ArrayRef<Value> destinations) {
+                      ArrayRef<unsigned> indices) {
   OpBuilder::InsertionGuard guard(n.b);
   n.b.setInsertionPointToEnd(&branch.region.front());
   SmallVector<Value> results;
-  for (auto [i, destination] : llvm::zip(indices, destinations))
-    results.push_back(copyInto(n, n.value(*branch.outputs[i]), destination));
+  for (unsigned i : indices)
+    results.push_back(n.value(*branch.outputs[i]));
   scf::YieldOp::create(n.b, n.loc, results);
 }
 
-/// Each result has one buffer, made before the op, into which both branches
-/// write. `alloc_tensor`, since equal `tensor.empty` ops may be merged.
 static LogicalResult buildDynamicIf(NodeBuilder &n,
                                     MutableArrayRef<Branch> branches) {
   for (Branch &branch : branches)
@@ -75,15 +70,13 @@ static LogicalResult buildDynamicIf(NodeBuilder &n,
   }
   if (indices.empty())
     return success();
-  SmallVector<Value> destinations;
+  SmallVector<Type> types;
   for (unsigned i : indices)
-    destinations.push_back(bufferization::AllocTensorOp::create(
-        n.b, n.loc, branches[0].outputs[i]->type, ValueRange()));
+    types.push_back(branches[0].outputs[i]->type);
   for (Branch &branch : branches)
-    endBranch(n, branch, indices, destinations);
-  Value condition = readScalar(n, n.input(0));
-  auto op = scf::IfOp::create(n.b, n.loc, ValueRange(destinations).getTypes(),
-                              condition, /*withElseRegion=*/true);
+    endBranch(n, branch, indices);
+  auto op = scf::IfOp::create(n.b, n.loc, types, readScalar(n, n.input(0)),
+                              /*withElseRegion=*/true);
   op.getThenRegion().takeBody(branches[0].region);
   op.getElseRegion().takeBody(branches[1].region);
   for (auto [i, value] : llvm::zip(indices, op.getResults()))

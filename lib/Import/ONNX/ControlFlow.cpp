@@ -3,7 +3,6 @@
 #include "ControlFlow.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -41,12 +40,6 @@ Value memplan::onnx::readScalar(NodeBuilder &n, ImportedTensor &tensor) {
   for (int64_t i = 0; i < tensor.rank(); ++i)
     zeros.push_back(arith::ConstantIndexOp::create(n.b, n.loc, 0));
   return tensor::ExtractOp::create(n.b, n.loc, n.value(tensor), zeros);
-}
-
-Value memplan::onnx::copyInto(NodeBuilder &n, Value tensor, Value destination) {
-  return bufferization::MaterializeInDestinationOp::create(
-             n.b, n.loc, destination.getType(), tensor, destination)
-      .getResult();
 }
 
 namespace {

@@ -18,11 +18,6 @@ std::optional<bool> knownBool(const ImportedTensor &tensor);
 /// The only element of a tensor, as a scalar of the host program.
 mlir::Value readScalar(NodeBuilder &n, ImportedTensor &tensor);
 
-/// `destination` with the elements of `tensor`. Bufferization makes it a copy
-/// into the destination's buffer, which forwarding may then remove.
-mlir::Value copyInto(NodeBuilder &n, mlir::Value tensor,
-                     mlir::Value destination);
-
 /// The slice of `tensor` at `index` of dim `axis`, without that dim; and
 /// `tensor` with `row` there.
 mlir::Value extractRow(NodeBuilder &n, mlir::Value tensor,

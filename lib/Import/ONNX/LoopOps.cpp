@@ -1,7 +1,9 @@
 //===- LoopOps.cpp - Loop -------------------------------------------------===//
 //
 // A loop stays a loop (scf.for, or scf.while where a condition must be read)
-// unless its body can only be built with the iteration number known.
+// unless its body can only be built with the iteration number known. In which
+// buffers its values are carried is memplan-control-flow-destinations'
+// business.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +69,7 @@ private:
   LogicalResult finishRolled(RolledBody &rolled);
   LogicalResult finishFor(RolledBody &rolled);
   LogicalResult finishWhile(RolledBody &rolled);
-  SmallVector<Value> copyStates(RolledBody &rolled);
+  SmallVector<Value> newStates(RolledBody &rolled);
   SmallVector<Value> initialStates();
   Value readTrips();
 
@@ -217,14 +219,10 @@ SmallVector<Value> LoopBuilder::initialStates() {
   return values;
 }
 
-/// What the body ends with: the new states in the buffers of the old ones.
-SmallVector<Value> LoopBuilder::copyStates(RolledBody &rolled) {
+SmallVector<Value> LoopBuilder::newStates(RolledBody &rolled) {
   SmallVector<Value> values;
-  for (auto [i, state] : llvm::enumerate(rolled.states)) {
-    Value old = rolled.block().getArgument(1 + i);
-    Value now = n.value(*state);
-    values.push_back(now == old ? old : copyInto(n, now, old));
-  }
+  for (ImportedTensor *state : rolled.states)
+    values.push_back(n.value(*state));
   return values;
 }
 
@@ -255,14 +253,11 @@ LogicalResult LoopBuilder::finishFor(RolledBody &rolled) {
   {
     OpBuilder::InsertionGuard guard(n.b);
     n.b.setInsertionPointToEnd(&rolled.block());
-    // Rows first: one may be a state that is overwritten afterwards.
-    SmallVector<Value> rows;
+    SmallVector<Value> yielded = newStates(rolled);
     for (auto [i, scan] : llvm::enumerate(rolled.scans))
-      rows.push_back(insertRow(n, n.value(*scan),
-                               rolled.block().getArgument(1 + numStates() + i),
-                               rolled.block().getArgument(0)));
-    SmallVector<Value> yielded = copyStates(rolled);
-    llvm::append_range(yielded, rows);
+      yielded.push_back(insertRow(
+          n, n.value(*scan), rolled.block().getArgument(1 + numStates() + i),
+          rolled.block().getArgument(0)));
     scf::YieldOp::create(n.b, n.loc, yielded);
   }
   auto loop = scf::ForOp::create(n.b, n.loc, zero, trips, one, inits);
@@ -286,8 +281,8 @@ LogicalResult LoopBuilder::finishWhile(RolledBody &rolled) {
   Value condition =
       start ? Value(arith::ConstantIntOp::create(n.b, n.loc, *start, 1))
             : readScalar(n, n.input(1));
-  // The condition comes last: bufferization wants what is passed on at the
-  // place where it came in.
+  // What each iteration takes and hands on has the same order, so that a state
+  // has one buffer: the number, the states, the condition.
   SmallVector<Value> inits = {zero};
   llvm::append_range(inits, initialStates());
   inits.push_back(condition);
@@ -298,25 +293,21 @@ LogicalResult LoopBuilder::finishWhile(RolledBody &rolled) {
         arith::AddIOp::create(n.b, n.loc, rolled.block().getArgument(0), one);
     SmallVector<Value> yielded = {next};
     Value goesOn = readScalar(n, *rolled.condition);
-    llvm::append_range(yielded, copyStates(rolled));
+    llvm::append_range(yielded, newStates(rolled));
     yielded.push_back(goesOn);
     scf::YieldOp::create(n.b, n.loc, yielded);
   }
-  SmallVector<Type> carried = {n.b.getIndexType()};
-  for (unsigned i = 0; i < numStates(); ++i)
-    carried.push_back(n.input(2 + i).type);
-  auto loop = scf::WhileOp::create(n.b, n.loc, carried, inits);
-  SmallVector<Type> tested = carried;
-  tested.push_back(n.b.getI1Type());
-  (void)buildBlock(n, loop.getBefore(), tested, [&](Block &block) {
+  rolled.block().addArgument(n.b.getI1Type(), n.loc);
+  auto types = llvm::to_vector(ValueRange(inits).getTypes());
+  auto loop = scf::WhileOp::create(n.b, n.loc, types, inits);
+  (void)buildBlock(n, loop.getBefore(), types, [&](Block &block) {
     Value goesOn = block.getArguments().back();
     if (trips) {
       Value isLess = arith::CmpIOp::create(
           n.b, n.loc, arith::CmpIPredicate::slt, block.getArgument(0), trips);
       goesOn = arith::AndIOp::create(n.b, n.loc, goesOn, isLess);
     }
-    scf::ConditionOp::create(n.b, n.loc, goesOn,
-                             block.getArguments().drop_back());
+    scf::ConditionOp::create(n.b, n.loc, goesOn, block.getArguments());
     return success();
   });
   loop.getAfter().takeBody(rolled.region);
