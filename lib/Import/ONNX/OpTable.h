@@ -40,6 +40,7 @@ llvm::ArrayRef<OpEntry> matrixOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> padOps();
 llvm::ArrayRef<OpEntry> poolingOps();
+llvm::ArrayRef<OpEntry> recurrentOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> selectionOps();
 llvm::ArrayRef<OpEntry> unaryOps();
