@@ -94,11 +94,9 @@ private:
   /// `arguments`, of which each takes the one of its position.
   void carry(Region &region, ValueRange arguments,
              MutableArrayRef<OpOperand> handed) {
-    // A condition may hand on other values than the loop takes.
-    if (arguments.size() != handed.size())
-      return;
+    // A condition may hand on fewer values than the loop takes (not itself).
     SmallVector<std::pair<OpOperand *, Value>> pairs;
-    for (auto [argument, operand] : llvm::zip_equal(arguments, handed))
+    for (auto [argument, operand] : llvm::zip(arguments, handed))
       if (isStaticTensor(argument.getType()) &&
           argument.getType() == operand.get().getType() &&
           operand.get() != argument)

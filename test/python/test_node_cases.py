@@ -30,7 +30,7 @@ COVERED = frozenset(name for table in TABLES for name in re.findall(r'^ +\{"([A-
 #: inputs that must be known when compiling, by operator and position
 PARAMETERS = {"Reshape": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "Slice": (1, 2, 3, 4), "Split": (1,),
               "Expand": (1,), "ConstantOfShape": (0,), "Dropout": (1, 2), "Pad": (1, 3), "Tile": (1,), "Trilu": (1,),
-              "Range": (0, 1, 2)}
+              "Range": (0, 1, 2), "Loop": (0, 1)}
 PARAMETERS.update({name: (1,) for name in COVERED if name.startswith("Reduce")})
 
 #: cases in one library: more save time, up to where memory or a core's share of the work suffers
@@ -43,6 +43,8 @@ WITHOUT_KERNELS = re.compile("FLOAT16|FLOAT8|FLOAT4|U?INT[24]$|STRING")
 REFUSED = {
     r"^test_training_dropout(_default)?(_mask)?$": "training mode drops at random",
     r"^test_batchnorm_\w+_training_mode$": "inference only",
+    r"^test_if$": "the CUDA target has no control flow",
+    r"^test_range_\w+_delta_expanded$": "the CUDA target has no control flow",
     r"^test_not_[234]d$": "a model of opset 1; memplan starts at 7",
 }
 
@@ -54,6 +56,9 @@ def freeze(model: onnx.ModelProto, values: dict[str, np.ndarray]) -> None:
     if any(node.op_type in ("Range", "Pad") for node in model.graph.node):
         # Functions written out compute a Range's ends, or pads, from their own parameters.
         used |= {name for name, array in values.items() if array.ndim <= 1 and array.dtype.kind == "i"}
+    if any(node.op_type == "Loop" for node in model.graph.node):
+        # Likewise a trip count.
+        used |= {name for name, array in values.items() if array.ndim == 0}
     for value in list(model.graph.input):
         if value.name in used:
             model.graph.input.remove(value)

@@ -1,8 +1,8 @@
 //===- Decode.cpp - Bytes of an ONNX file to a Model ----------------------===//
 //
 // Field numbers are those of onnx.proto
-// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Subgraphs are not
-// decoded, so the nesting of messages is bounded by the nesting of calls here.
+// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Subgraphs are the
+// only messages that nest without bound; `Nesting` bounds them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,29 @@ static Tensor decodeTensor(WireReader &outer) {
   return tensor;
 }
 
-static NodeAttribute decodeAttribute(WireReader &outer) {
+namespace {
+/// How many subgraphs enclose what is being decoded.
+struct Nesting {
+  int depth = 0;
+  bool isTooDeep = false;
+};
+} // namespace
+
+static Graph decodeGraph(WireReader &outer, Nesting &nesting);
+
+static std::shared_ptr<const Graph> decodeSubgraph(WireReader &outer,
+                                                   Nesting &nesting) {
+  if (nesting.depth == kDeepestSubgraph) {
+    nesting.isTooDeep = true;
+    return nullptr;
+  }
+  ++nesting.depth;
+  auto graph = std::make_shared<Graph>(decodeGraph(outer, nesting));
+  --nesting.depth;
+  return graph;
+}
+
+static NodeAttribute decodeAttribute(WireReader &outer, Nesting &nesting) {
   NodeAttribute attribute;
   WireReader reader(outer.bytes());
   while (reader.next()) {
@@ -140,6 +162,9 @@ static NodeAttribute decodeAttribute(WireReader &outer) {
       break;
     case 5:
       attribute.t = decodeTensor(reader);
+      break;
+    case 6:
+      attribute.g = decodeSubgraph(reader, nesting);
       break;
     case 7: {
       Tensor gathered; // floats have the same two forms as float_data
@@ -169,7 +194,7 @@ static NodeAttribute decodeAttribute(WireReader &outer) {
   return attribute;
 }
 
-static Node decodeNode(WireReader &outer) {
+static Node decodeNode(WireReader &outer, Nesting &nesting) {
   Node node;
   WireReader reader(outer.bytes());
   while (reader.next()) {
@@ -187,7 +212,7 @@ static Node decodeNode(WireReader &outer) {
       node.opType = reader.bytes();
       break;
     case 5:
-      node.attributes.push_back(decodeAttribute(reader));
+      node.attributes.push_back(decodeAttribute(reader, nesting));
       break;
     case 7:
       node.domain = reader.bytes();
@@ -269,13 +294,13 @@ static ValueInfo decodeValueInfo(WireReader &outer) {
   return info;
 }
 
-static Graph decodeGraph(WireReader &outer) {
+static Graph decodeGraph(WireReader &outer, Nesting &nesting) {
   Graph graph;
   WireReader reader(outer.bytes());
   while (reader.next()) {
     switch (reader.number()) {
     case 1:
-      graph.nodes.push_back(decodeNode(reader));
+      graph.nodes.push_back(decodeNode(reader, nesting));
       break;
     case 2:
       graph.name = reader.bytes();
@@ -304,6 +329,7 @@ static Graph decodeGraph(WireReader &outer) {
 
 LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
   WireReader reader(bytes);
+  Nesting nesting;
   while (reader.next()) {
     switch (reader.number()) {
     case 1:
@@ -313,7 +339,7 @@ LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
       // Protobuf would merge a repeated submessage; no writer makes one.
       if (model.graph)
         return llvm::failure();
-      model.graph = decodeGraph(reader);
+      model.graph = decodeGraph(reader, nesting);
       break;
     case 8: {
       std::pair<StringRef, int64_t> opset;
@@ -331,5 +357,6 @@ LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
     }
     }
   }
+  model.nestsTooDeep = nesting.isTooDeep;
   return llvm::success(!reader.malformed());
 }

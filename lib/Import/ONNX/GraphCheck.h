@@ -5,17 +5,30 @@
 
 #include "Model.h"
 #include "Reporter.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace memplan::onnx {
 
 /// How messages call a node: its name, or else its first output's.
 std::string nodeText(const Node &node, size_t index);
+/// How messages call the place of a subgraph: " in 'body' of node 'loop'",
+/// where `owner` is what they call the node.
+std::string subgraphText(llvm::StringRef attribute, llvm::StringRef owner);
 
-/// Checks that every name is defined once and every use has a definition, and
-/// returns the nodes that the graph's outputs need, definitions before uses.
+struct CheckedGraph {
+  /// The nodes that the graph's outputs need, definitions before uses.
+  std::vector<const Node *> nodes;
+  /// Names of enclosing graphs that it or its subgraphs read, in order of use.
+  llvm::SmallVector<llvm::StringRef> captures;
+};
+using CheckedGraphs = llvm::DenseMap<const Graph *, CheckedGraph>;
+
+/// Checks `graph` and all its subgraphs: every name is defined once in its
+/// graph, every use has a definition there or in an enclosing graph (the
+/// nearest counts), and there is no cycle, be it through what a subgraph reads.
 /// ONNX wants nodes sorted already; an unsorted graph without a cycle is taken.
-mlir::FailureOr<std::vector<const Node *>> sortGraph(const Graph &graph,
-                                                     Reporter &reporter);
+mlir::FailureOr<CheckedGraphs> checkGraphs(const Graph &graph,
+                                           Reporter &reporter);
 
 } // namespace memplan::onnx
 

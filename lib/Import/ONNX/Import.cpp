@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Verifier.h"
 
@@ -19,10 +20,10 @@ using namespace memplan;
 using namespace memplan::onnx;
 
 void memplan::registerImportDialects(DialectRegistry &registry) {
-  registry
-      .insert<arith::ArithDialect, bufferization::BufferizationDialect,
-              func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-              memref::MemRefDialect, tensor::TensorDialect, MemPlanDialect>();
+  registry.insert<arith::ArithDialect, bufferization::BufferizationDialect,
+                  func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+                  MemPlanDialect>();
 }
 
 /// Decodes the file and checks that it is a model at all.
@@ -33,6 +34,10 @@ static FailureOr<Model> readModel(const ModelFile &file, Reporter &reporter) {
   if (failed(decodeModel(file.bytes(), model)))
     return reporter.invalid() << "the file is not a protobuf of an ONNX model, "
                                  "or it is truncated";
+  if (model.nestsTooDeep)
+    return reporter.error(ImportErrorKind::Unsupported)
+           << "subgraphs are nested more than " << kDeepestSubgraph
+           << " deep; up to " << kDeepestSubgraph << " are accepted";
   // Nearly any text decodes as some protobuf of unknown fields.
   StringRef missing = !model.irVersion       ? "ir_version"
                       : !model.graph         ? "graph"

@@ -11,11 +11,14 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace memplan::onnx {
+
+struct Graph;
 
 /// TensorProto.
 struct Tensor {
@@ -41,7 +44,7 @@ struct NodeAttribute {
     Int,
     String,
     Tensor_,
-    Graph,
+    Graph_,
     Floats,
     Ints,
     Strings
@@ -52,6 +55,8 @@ struct NodeAttribute {
   int64_t i = 0;
   llvm::StringRef s;
   std::optional<Tensor> t;
+  /// A subgraph; absent as well when it is nested too deep (see `Model`).
+  std::shared_ptr<const Graph> g;
   llvm::SmallVector<float> floats;
   llvm::SmallVector<int64_t> ints;
   llvm::SmallVector<llvm::StringRef> strings;
@@ -88,11 +93,16 @@ struct Graph {
   bool hasSparseInitializers = false;
 };
 
+/// Subgraphs within subgraphs up to this depth are decoded.
+inline constexpr int kDeepestSubgraph = 32;
+
 /// ModelProto.
 struct Model {
   std::optional<int64_t> irVersion;
   llvm::SmallVector<std::pair<llvm::StringRef, int64_t>> opsets;
   std::optional<Graph> graph;
+  /// Set when a subgraph is deeper than kDeepestSubgraph.
+  bool nestsTooDeep = false;
 };
 
 } // namespace memplan::onnx

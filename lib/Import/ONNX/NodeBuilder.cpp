@@ -2,6 +2,8 @@
 
 #include "NodeBuilder.h"
 
+#include "GraphCheck.h"
+
 using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
@@ -10,13 +12,25 @@ using namespace memplan::onnx;
 /// scalars are far smaller, weights are not our business.
 static constexpr int64_t kMostElementsRead = 1 << 16;
 
+SmallVector<const ValueInfo *> memplan::onnx::givenInputs(const Graph &graph) {
+  llvm::DenseSet<StringRef> initialized;
+  for (const Tensor &tensor : graph.initializers)
+    initialized.insert(tensor.name);
+  SmallVector<const ValueInfo *> inputs;
+  for (const ValueInfo &input : graph.inputs)
+    if (!initialized.contains(input.name))
+      inputs.push_back(&input);
+  return inputs;
+}
+
 NodeBuilder::NodeBuilder(const Node &node, std::string text, int64_t opset,
                          OpBuilder &builder, Location loc, Reporter &reporter,
                          ModelFile &file, ArrayRef<ImportedTensor *> inputs,
-                         Materializer materialize)
+                         Materializer materialize, SubgraphImporter &subgraphs)
     : b(builder), loc(loc), opset(opset), node(node), text(std::move(text)),
       reporter(reporter), file(file), inputs(inputs),
-      results(node.outputs.size()), materialize(materialize) {
+      results(node.outputs.size()), materialize(materialize),
+      subgraphs(subgraphs) {
   for (auto [result, name] : llvm::zip(results, node.outputs))
     result.name = name;
 }
@@ -182,6 +196,31 @@ const Tensor *NodeBuilder::tensorAttr(StringRef name) {
   return attribute && attribute->t ? &*attribute->t : nullptr;
 }
 
+std::optional<SmallVector<StringRef>> NodeBuilder::stringsAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Strings);
+  if (!attribute)
+    return std::nullopt;
+  return attribute->strings;
+}
+
+const Graph *NodeBuilder::graphAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::Graph_);
+  if (attribute && attribute->g)
+    return attribute->g.get();
+  if (!wrongAttribute)
+    invalid() << "has no attribute " << quoted(name)
+              << ", the graph that is required";
+  return nullptr;
+}
+
+FailureOr<SmallVector<ImportedTensor *>>
+NodeBuilder::importGraph(StringRef name, const Graph &graph,
+                         ArrayRef<ImportedTensor *> inputs,
+                         const Twine &suffix) {
+  return subgraphs.importSubgraph(
+      graph, (subgraphText(name, text) + suffix).str(), inputs);
+}
+
 FailureOr<TensorData> NodeBuilder::tensorData(const Tensor &tensor) {
   return checkTensor(tensor, text + ": its tensor", file, reporter);
 }
@@ -226,11 +265,13 @@ LogicalResult NodeBuilder::result(unsigned i, Value value, DType dtype) {
   return success();
 }
 
-LogicalResult NodeBuilder::constantResult(DenseElementsAttr value,
+LogicalResult NodeBuilder::constantResult(unsigned i, DenseElementsAttr value,
                                           DType dtype) {
-  results.front().dtype = dtype;
-  results.front().type = cast<RankedTensorType>(value.getType());
-  results.front().constant = value;
+  if (!wantsOutput(i))
+    return success();
+  results[i].dtype = dtype;
+  results[i].type = cast<RankedTensorType>(value.getType());
+  results[i].constant = value;
   return success();
 }
 

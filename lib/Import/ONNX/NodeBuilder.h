@@ -16,6 +16,10 @@
 
 namespace memplan::onnx {
 
+/// The inputs that whoever runs the graph gives it; those with an initializer
+/// of their name have a value already.
+llvm::SmallVector<const ValueInfo *> givenInputs(const Graph &graph);
+
 /// A tensor of the graph during import. At least one of the last three says
 /// where its elements come from.
 struct ImportedTensor {
@@ -39,12 +43,48 @@ struct ImportedTensor {
 using Materializer =
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, ImportedTensor &)>;
 
+/// Builds the subgraphs of nodes. All ops go to the insertion point of the
+/// builder of the node that has the subgraph.
+class SubgraphImporter {
+public:
+  /// Builds `graph` on `inputs`, one for each of its inputs, and returns its
+  /// outputs: tensors that it made, inputs, constants or tensors of enclosing
+  /// graphs. `place` says which subgraph it is, for messages.
+  virtual mlir::FailureOr<llvm::SmallVector<ImportedTensor *>>
+  importSubgraph(const Graph &graph, std::string place,
+                 llvm::ArrayRef<ImportedTensor *> inputs) = 0;
+  /// Keeps a tensor as long as the import takes.
+  virtual ImportedTensor *keep(ImportedTensor tensor) = 0;
+
+  /// A body may be built many times: once an iteration when a loop is unrolled,
+  /// and anew after a failed attempt. All nodes built more than once count.
+  struct Budget {
+    int64_t numBuilt = 0;
+    int64_t left = kMostRepeatedNodes;
+    /// For iterations that are built only to learn something.
+    int64_t trialsLeft = kMostRepeatedNodes;
+    int unrolling = 0; // how many loops are being unrolled
+    static constexpr int64_t kMostRepeatedNodes = 10000;
+
+    bool isSpent() const { return left < 0; }
+    void countNode() {
+      ++numBuilt;
+      if (unrolling)
+        --left;
+    }
+  };
+  Budget budget;
+
+protected:
+  ~SubgraphImporter() = default;
+};
+
 class NodeBuilder {
 public:
   NodeBuilder(const Node &node, std::string text, int64_t opset,
               mlir::OpBuilder &builder, mlir::Location loc, Reporter &reporter,
               ModelFile &file, llvm::ArrayRef<ImportedTensor *> inputs,
-              Materializer materialize);
+              Materializer materialize, SubgraphImporter &subgraphs);
 
   mlir::OpBuilder &b;
   const mlir::Location loc;
@@ -78,10 +118,27 @@ public:
   std::optional<llvm::SmallVector<int64_t>> intsAttr(llvm::StringRef name);
   std::optional<llvm::SmallVector<float>> floatsAttr(llvm::StringRef name);
   const Tensor *tensorAttr(llvm::StringRef name);
+  std::optional<llvm::SmallVector<llvm::StringRef>>
+  stringsAttr(llvm::StringRef name);
   /// For attributes that have no meaning at inference.
   void ignoreAttr(llvm::StringRef name) { (void)find(name); }
   /// A tensor attribute, or a file's bytes, as data.
   mlir::FailureOr<TensorData> tensorData(const Tensor &tensor);
+
+  //===--- subgraphs ------------------------------------------------------===//
+  /// An attribute that must be there, or an error and null.
+  const Graph *graphAttr(llvm::StringRef name);
+  /// Builds it at the insertion point of `b`. `suffix` is added to what
+  /// messages call the place.
+  mlir::FailureOr<llvm::SmallVector<ImportedTensor *>>
+  importGraph(llvm::StringRef name, const Graph &graph,
+              llvm::ArrayRef<ImportedTensor *> inputs,
+              const llvm::Twine &suffix = "");
+  ImportedTensor *keep(ImportedTensor tensor) {
+    return subgraphs.keep(std::move(tensor));
+  }
+  SubgraphImporter::Budget &budget() { return subgraphs.budget; }
+  Reporter &getReporter() { return reporter; }
 
   /// `axis` counted from the end if negative, within [0, rank); or an error.
   mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank);
@@ -92,11 +149,16 @@ public:
   //===--- results --------------------------------------------------------===//
   unsigned numOutputs() const { return results.size(); }
   bool wantsOutput(unsigned i) const;
+  llvm::StringRef outputName(unsigned i) const { return results[i].name; }
   mlir::LogicalResult result(unsigned i, mlir::Value value, DType dtype);
   mlir::LogicalResult result(mlir::Value value, DType dtype) {
     return result(0, value, dtype);
   }
   mlir::LogicalResult constantResult(mlir::DenseElementsAttr value,
+                                     DType dtype) {
+    return constantResult(0, value, dtype);
+  }
+  mlir::LogicalResult constantResult(unsigned i, mlir::DenseElementsAttr value,
                                      DType dtype);
   mlir::LogicalResult dataResult(const TensorData &data);
   /// The result is another name for `tensor`.
@@ -131,6 +193,7 @@ private:
   llvm::SmallVector<ImportedTensor *> inputs;
   llvm::SmallVector<ImportedTensor, 1> results;
   Materializer materialize;
+  SubgraphImporter &subgraphs;
   llvm::StringSet<> asked;
   bool wrongAttribute = false;
 };

@@ -5,9 +5,11 @@
 using namespace memplan::onnx;
 
 llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
-  return {constantOps(), convolutionOps(), elementwiseOps(),   indexOps(),
-          layoutOps(),   matrixOps(),      normalizationOps(), padOps(),
-          poolingOps(),  reductionOps(),   selectionOps(),     unaryOps()};
+  return {conditionalOps(), constantOps(),  convolutionOps(),
+          elementwiseOps(), indexOps(),     layoutOps(),
+          loopOps(),        matrixOps(),    normalizationOps(),
+          padOps(),         poolingOps(),   recurrentOps(),
+          reductionOps(),   selectionOps(), unaryOps()};
 }
 
 const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {

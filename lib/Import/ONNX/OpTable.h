@@ -29,15 +29,18 @@ struct OpEntry {
 };
 inline constexpr unsigned kVariadic = ~0u;
 
+llvm::ArrayRef<OpEntry> conditionalOps();
 llvm::ArrayRef<OpEntry> constantOps();
 llvm::ArrayRef<OpEntry> convolutionOps();
 llvm::ArrayRef<OpEntry> elementwiseOps();
 llvm::ArrayRef<OpEntry> indexOps();
 llvm::ArrayRef<OpEntry> layoutOps();
+llvm::ArrayRef<OpEntry> loopOps();
 llvm::ArrayRef<OpEntry> matrixOps();
 llvm::ArrayRef<OpEntry> normalizationOps();
 llvm::ArrayRef<OpEntry> padOps();
 llvm::ArrayRef<OpEntry> poolingOps();
+llvm::ArrayRef<OpEntry> recurrentOps();
 llvm::ArrayRef<OpEntry> reductionOps();
 llvm::ArrayRef<OpEntry> selectionOps();
 llvm::ArrayRef<OpEntry> unaryOps();

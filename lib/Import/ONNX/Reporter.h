@@ -53,6 +53,8 @@ public:
   }
 
   std::optional<ImportErrorKind> kind() const { return firstKind; }
+  /// For errors that turn out not to be the import's.
+  void setKind(std::optional<ImportErrorKind> kind) { firstKind = kind; }
   llvm::StringRef file() const { return path; }
   mlir::MLIRContext &getContext() { return context; }
 
