@@ -71,6 +71,11 @@ void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
     schedule.alignment = options.alignment;
     pm.addNestedPass<func::FuncOp>(createSchedule(schedule));
   }
+  if (!options.noFusion) {
+    FuseScheduledOptions fuse;
+    fuse.alignment = options.alignment;
+    pm.addNestedPass<func::FuncOp>(createFuseScheduled(fuse));
+  }
   buildBufferizePipeline(pm, options);
   buildArenaPipeline(pm, options);
 }

@@ -42,7 +42,9 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
       produces its input (any `memplan::EpilogueOpInterface`: convolution, matrix
       product, window, rowwise), when that op's result has no other user and the
       maps agree: bias, activation, BatchNorm, residual add;
-    - elementwise chains become one `linalg.generic` (upstream's patterns);
+    - elementwise chains become one `linalg.generic` (upstream's patterns), but
+      for sums of which several terms may die before the last is made: those are
+      memplan-fuse-scheduled's;
     - a transpose (a `linalg.generic` that only yields, or `linalg.transpose`)
       moves into the indexing maps of a matrix product's operand or result, or of
       an elementwise reader;
@@ -113,6 +115,37 @@ def Schedule : Pass<"memplan-schedule", "::mlir::func::FuncOp"> {
     Statistic<"numMoved", "ops-moved", "ops that are at another place than before">,
     Statistic<"numSteps", "solver-steps", "steps that the search took, see effort">
   ];
+}
+
+def FuseScheduled : Pass<"memplan-fuse-scheduled", "::mlir::func::FuncOp"> {
+  let summary = "Fuse elementwise ops where the order leaves room for their inputs";
+  let description = [{
+    On static tensors, after memplan-schedule. memplan-fuse leaves sums of many
+    terms in steps, since a term that is added early can die early; that costs
+    launches and traffic. Now that the order is known, each such step becomes one
+    with its only user if the peak stays what it is: its inputs then live until
+    that user, its result not at all. Live bytes are counted as memplan-schedule
+    does.
+
+    ```mlir
+    %ab = linalg.generic {%a + %b}
+    %c = memplan.conv ...          // the peak: %a and %b have died
+    %abc = linalg.generic {%ab + %c}
+    %abcd = linalg.generic {%abc + %d}
+    // becomes
+    %ab = linalg.generic {%a + %b}
+    %c = memplan.conv ...
+    %abcd = linalg.generic {%ab + %c + %d}
+    ```
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "256",
+           "Bytes of which each tensor takes a multiple, as in memplan-plan-arena; a power of two">
+  ];
+  let statistics = [
+    Statistic<"numFused", "ops-fused", "ops that became part of their user">
+  ];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::FuncOp"> {
