@@ -128,6 +128,23 @@ static LogicalResult reportInterference(Operation *op, const BufferRef &read,
             "control flow decide it; copy what is read to another memref";
 }
 
+/// What an op's body loads at places of its own choice must not be what the op
+/// writes.
+static LogicalResult checkLoads(BufferTable &buffers, Operation *op,
+                                const BufferRef &written) {
+  auto result = op->walk([&](memref::LoadOp load) {
+    auto read = buffers.resolve(load.getMemRef(), load);
+    if (failed(read))
+      return WalkResult::interrupt();
+    if (!mayInterfere(buffers, *read, written, /*inStep=*/false))
+      return WalkResult::advance();
+    load.emitError("may read what other threads of the op around it write; "
+                   "write to another memref");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
   SmallVector<OpOperand *> destinations;
   if (auto copy = dyn_cast<memref::CopyOp>(op))
@@ -141,7 +158,8 @@ LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
     if (!isa<MemRefType>(destination->get().getType()))
       continue;
     auto written = buffers.resolve(destination->get(), op);
-    if (failed(written) || failed(checkDestination(buffers, op, *written)))
+    if (failed(written) || failed(checkDestination(buffers, op, *written)) ||
+        failed(checkLoads(buffers, op, *written)))
       return failure();
     for (OpOperand &operand : op->getOpOperands()) {
       if (&operand == destination || !isa<MemRefType>(operand.get().getType()))
