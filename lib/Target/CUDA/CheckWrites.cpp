@@ -60,17 +60,21 @@ static bool readsOwnElement(Operation *op, OpOperand &read,
   return true;
 }
 
+static bool isCarried(const BufferRef &ref) {
+  return ref.base == BufferRef::Base::Carried;
+}
+
+/// Whether the place is known when the code is emitted.
+static bool isFixed(const BufferRef &ref) {
+  return ref.terms.empty() && !isCarried(ref);
+}
+
 /// Whether some thread may read what another one writes. `inStep`: each thread
 /// reads what it alone writes, if the two are the same place.
 static bool mayInterfere(BufferTable &buffers, const BufferRef &read,
                          const BufferRef &written, bool inStep) {
   inStep &= isSame(read, written);
-  auto isCarried = [](const BufferRef &ref) {
-    return ref.base == BufferRef::Base::Carried;
-  };
-  bool isFixed = read.terms.empty() && written.terms.empty() &&
-                 !isCarried(read) && !isCarried(written);
-  if (isFixed)
+  if (isFixed(read) && isFixed(written))
     return startTogether(read, written) && !inStep;
   if (!buffers.getCarried().mayShareBuffer(read, written))
     return false;
@@ -113,7 +117,7 @@ static LogicalResult reportInterference(Operation *op, const BufferRef &read,
                                         OpOperand &source,
                                         const BufferRef &written,
                                         OpOperand &destination) {
-  if (read.root == written.root && read.terms.empty() && written.terms.empty())
+  if (isFixed(read) && isFixed(written))
     return op->emitError()
            << "reads operand " << source.getOperandNumber()
            << " in another order than it writes the same bytes as operand "

@@ -1,9 +1,11 @@
-// Each of these is one error at the op, and no output.
+// Each of these but rotated.mlir is one error at the op, and no output.
 //
 // RUN: split-file %s %t
 // RUN: not memplan-opt %t/rows.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/rows.mlir
 // RUN: not memplan-opt %t/numbers.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/numbers.mlir
 // RUN: not memplan-opt %t/either.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/either.mlir
+// RUN: not memplan-opt %t/merged.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/merged.mlir
+// RUN: memplan-opt %t/rotated.mlir --emit=cuda -q -o - | FileCheck %t/rotated.mlir
 // RUN: not memplan-opt %t/input.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/input.mlir
 // RUN: not memplan-opt %t/strides.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/strides.mlir
 // RUN: not memplan-opt %t/type.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/type.mlir
@@ -65,6 +67,50 @@ func.func @main(%c: memref<i1>, %x: memref<2x2xf32>, %y: memref<2x2xf32> {buffer
   linalg.exp ins(%r : memref<2x2xf32>) outs(%a : memref<2x2xf32>)
   linalg.transpose ins(%r : memref<2x2xf32>) outs(%a : memref<2x2xf32>) permutation = [1, 0]
   linalg.add ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%y : memref<2x2xf32>)
+  return
+}
+
+//--- merged.mlir
+// From the second iteration on p may be q.
+// CHECK: merged.mlir":15:5): error: may overwrite as operand 1 what it has yet to read as operand 0
+func.func @main(%x: memref<2x2xf32>, %y: memref<2x2xf32> {bufferize.result}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = memref.alloc() : memref<2x2xf32>
+  %b = memref.alloc() : memref<2x2xf32>
+  %c = memref.alloc() : memref<2x2xf32>
+  linalg.exp ins(%x : memref<2x2xf32>) outs(%a : memref<2x2xf32>)
+  linalg.tanh ins(%x : memref<2x2xf32>) outs(%b : memref<2x2xf32>)
+  linalg.tanh ins(%x : memref<2x2xf32>) outs(%c : memref<2x2xf32>)
+  %r:3 = scf.for %t = %c0 to %c4 step %c1 iter_args(%p = %a, %q = %b, %s = %c)
+      -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>) {
+    linalg.transpose ins(%p : memref<2x2xf32>) outs(%q : memref<2x2xf32>) permutation = [1, 0]
+    scf.yield %s, %s, %p : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  }
+  memref.copy %r#0, %y : memref<2x2xf32> to memref<2x2xf32>
+  return
+}
+
+//--- rotated.mlir
+// Three that change places are always three.
+// CHECK: p0 = p0_next;
+func.func @main(%x: memref<2x2xf32>, %y: memref<2x2xf32> {bufferize.result}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = memref.alloc() : memref<2x2xf32>
+  %b = memref.alloc() : memref<2x2xf32>
+  %c = memref.alloc() : memref<2x2xf32>
+  linalg.exp ins(%x : memref<2x2xf32>) outs(%a : memref<2x2xf32>)
+  linalg.tanh ins(%x : memref<2x2xf32>) outs(%b : memref<2x2xf32>)
+  linalg.tanh ins(%x : memref<2x2xf32>) outs(%c : memref<2x2xf32>)
+  %r:3 = scf.for %t = %c0 to %c4 step %c1 iter_args(%p = %a, %q = %b, %s = %c)
+      -> (memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>) {
+    linalg.transpose ins(%p : memref<2x2xf32>) outs(%q : memref<2x2xf32>) permutation = [1, 0]
+    scf.yield %q, %s, %p : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>
+  }
+  memref.copy %r#0, %y : memref<2x2xf32> to memref<2x2xf32>
   return
 }
 
