@@ -1,165 +1,208 @@
-"""Random models with If, Loop, Scan and recurrent nodes, nested, with values that their bodies capture."""
+"""Random programs of loops and branches over small vectors, with what numpy makes of them.
+
+Buffers are made at random depths, so that their lives end in bodies and branches; everything read has been written on
+every way there. Loops swap buffers; ways are chosen by numbers of iterations and by values on the device."""
+
+import random
 
 import numpy as np
-from onnx import TensorProto, helper
 
-import onnx_models as om
-from random_models import Generator
+WIDTH = 4
+ROWS = 6
+TYPE = f"memref<{WIDTH}xf32>"
+ROW = f"memref<{WIDTH}xf32, strided<[1], offset: ?>>"
 
 
-class ControlFlowGenerator(Generator):
-    """A graph, or the body of one of its nodes, which shares its parent's numbers, weights and choices."""
-
-    def __init__(self, seed: int, parent: "ControlFlowGenerator | None" = None):
-        super().__init__(seed)
-        self.depth = 0
-        if parent:
-            self.rng, self.weights, self.numbers = parent.rng, parent.weights, parent.numbers
-            self.shapes, self.depth = dict(parent.shapes), parent.depth + 1
+class Generator:
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.count = 0
+        self.budget = 24
+        self.readbacks = 0
+        rng = np.random.default_rng(seed)
+        self.inputs = [rng.standard_normal((ROWS, WIDTH)).astype(np.float32), rng.integers(0, 2, 8).astype(bool),
+                       rng.integers(0, ROWS, 8)]
 
     def name(self) -> str:
-        return f"v{next(self.numbers)}"
+        self.count += 1
+        return f"%v{self.count}"
 
-    def node(self, kind: str, inputs: list[str], count: int, **attributes) -> list[str]:
-        outputs = [self.name() for _ in range(count)]
-        self.nodes.append(helper.make_node(kind, inputs, outputs, name=f"{kind}_{outputs[0]}", **attributes))
-        self.read.update(i for i in inputs if i)
-        return outputs
+    def say(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
 
-    def scalar(self, value, kind) -> str:
-        name = f"w{len(self.weights)}"
-        self.weights.append(om.tensor(name, np.array(value, kind)))
-        return name
+    # Steps are functions of the state: names to arrays or numbers.
 
-    def first(self, x: str, count: int) -> str:
-        """The first elements of a value, flat."""
-        flat, = self.node("Reshape", [x, self.integers([-1])], 1)
-        return self.node("Slice", [flat, self.integers([0]), self.integers([count])], 1)[0]
+    def make(self, depth: int, scope: list[str]):
+        """A new buffer, written at once."""
+        target = self.name()
+        self.say(depth, f"{target} = memref.alloc() : {TYPE}")
+        step = self.operation(depth, scope, target)
 
-    def condition(self, x: str) -> str:
-        one = self.node("Reshape", [self.first(x, 1), self.integers([])], 1)[0]
-        return self.node("Greater", [one, self.scalar(0.1, np.float32)], 1)[0]
+        def do(state):
+            state[target] = np.full(WIDTH, np.nan, np.float32)
+            step(state)
 
-    def trips(self, x: str) -> str:
-        """A number from 0 to 3 that the data decide."""
-        return self.node("ArgMax", [self.first(x, 4)], 1, axis=0, keepdims=0)[0]
+        scope.append(target)
+        return do
 
-    def grow(self, x: str, most: int = 4) -> None:
-        """Some nodes that begin with `x`."""
-        self.add(self.pick(["Tanh", "Sigmoid", "Relu"]), [x], self.shapes[x])
-        for _ in range(int(self.rng.integers(0, most))):
-            names = list(self.shapes)
-            self.pick(self.OPERATORS)(self, names[-1 - min(int(self.rng.exponential(2.0)), len(names) - 1)])
+    def operation(self, depth: int, scope: list[str], target: str):
+        kind = self.random.choice(["tanh", "add", "mul", "copy"])
+        a, b = self.random.choice(scope), self.random.choice(scope)
+        if kind == "copy":
+            self.say(depth, f"memref.copy {a}, {target} : {TYPE} to {TYPE}")
+            return lambda state: state[target].__setitem__(..., state[a])
+        if kind == "tanh":
+            self.say(depth, f"linalg.tanh ins({a} : {TYPE}) outs({target} : {TYPE})")
+            return lambda state: state[target].__setitem__(..., np.tanh(state[a]))
+        self.say(depth, f"linalg.{kind} ins({a}, {b} : {TYPE}, {TYPE}) outs({target} : {TYPE})")
+        by = np.add if kind == "add" else np.multiply
+        # Products of many rounds would grow without end.
+        self.say(depth, f"linalg.tanh ins({target} : {TYPE}) outs({target} : {TYPE})")
+        return lambda state: state[target].__setitem__(..., np.tanh(by(state[a], state[b])))
 
-    def last_like(self, shape) -> str:
-        """The last value of that shape that this body made."""
-        made = [o for n in self.nodes for o in n.output if o in self.shapes and self.shapes[o] == tuple(shape)]
-        return made[-1]
+    def row(self, depth: int, scope: list[str], numbers: list[str]):
+        """A row of the input, or one of the output."""
+        at = self.random.choice(numbers)
+        buffer = self.random.choice(scope)
+        view = self.name()
+        if self.random.random() < 0.5:
+            self.say(depth, f"{view} = memref.subview %x0[{at}, 0] [1, {WIDTH}] [1, 1] : memref<{ROWS}x{WIDTH}xf32> to {ROW}")
+            self.say(depth, f"linalg.add ins({view}, {buffer} : {ROW}, {TYPE}) outs({buffer} : {TYPE})")
+            return lambda state: state[buffer].__iadd__(state["%x0"][state[at]])
+        self.say(depth, f"{view} = memref.subview %y0[{at}, 0] [1, {WIDTH}] [1, 1] : memref<{ROWS}x{WIDTH}xf32> to {ROW}")
+        self.say(depth, f"linalg.tanh ins({buffer} : {TYPE}) outs({view} : {ROW})")
+        return lambda state: state["%y0"][state[at]].__setitem__(..., np.tanh(state[buffer]))
 
-    def graph(self, inputs, outputs):
-        return helper.make_graph(self.nodes, self.name(), inputs, outputs)
+    def condition(self, depth: int, numbers: list[str]):
+        name = self.name()
+        if self.random.random() < 0.5:
+            at = self.random.randrange(8)
+            self.say(depth, f"{name} = memref.load %x1[%c{at}] : memref<8xi1>")
+            self.readbacks += 1
+            return name, lambda state: bool(state["%x1"][at])
+        number, odd = self.random.choice(numbers), self.name()
+        self.say(depth, f"{odd} = arith.remui {number}, %c2 : index")
+        self.say(depth, f"{name} = arith.cmpi eq, {odd}, %c0 : index")
+        return name, lambda state: state[number] % 2 == 0
 
-    def body(self, x: str) -> "ControlFlowGenerator":
-        child = ControlFlowGenerator(0, self)
-        child.grow(x)
-        return child
+    def branch(self, depth: int, scope: list[str], numbers: list[str]):
+        way, test = self.condition(depth, numbers)
+        result = self.name() if self.random.random() < 0.5 else None
+        self.say(depth, (f"{result} = " if result else "") + f"scf.if {way} " + (f"-> ({TYPE}) " if result else "") + "{")
+        sides, results = [], []
+        for side in range(2 if result or self.random.random() < 0.5 else 1):
+            if side:
+                self.say(depth, "} else {")
+            inner = list(scope)
+            sides.append(self.block(depth + 1, inner, numbers))
+            results.append(self.random.choice(inner))
+            if result:
+                self.say(depth + 1, f"scf.yield {results[-1]} : {TYPE}")
+        self.say(depth, "}")
 
-    def branch(self, x):
-        if self.depth > 1 or np.prod(self.shapes[x]) < 1:
-            return
-        condition = self.condition(x)
-        graphs = []
-        for _ in range(2):
-            child = self.body(x)
-            result = child.last_like(self.shapes[x])
-            if self.rng.random() < 0.15:
-                result = child.node("Identity", [x], 1)[0]
-            graphs.append(child.graph([], [om.value(result, self.shapes[x])]))
-        out, = self.node("If", [condition], 1, then_branch=graphs[0], else_branch=graphs[1])
-        self.read.add(x)
-        self.shapes[out] = self.shapes[x]
+        def do(state):
+            side = 0 if test(state) else 1
+            if side < len(sides):
+                sides[side](state)
+                if result:
+                    state[result] = state[results[side]]
 
-    def loop(self, x):
-        if self.depth > 1 or np.prod(self.shapes[x]) < 4:
-            return
-        states = [x] + [v for v, s in self.shapes.items() if len(s) > 1 and self.rng.random() < 0.1][:2]
-        child = ControlFlowGenerator(0, self)
-        carried = [child.name() for _ in states]
-        for name, state in zip(carried, states):
-            child.shapes[name] = self.shapes[state]
-        step, go = child.name(), child.name()
-        new = []
-        for name in carried:
-            child.grow(name)
-            new.append(child.last_like(child.shapes[name]))
-        if len(new) > 1 and self.shapes[states[0]] == self.shapes[states[1]] and self.rng.random() < 0.5:
-            new[:2] = [carried[1], new[0]]  # a Fibonacci loop
-        isKnown = self.rng.random() < 0.6
-        scanned = [child.last_like(child.shapes[carried[0]])] if isKnown and self.rng.random() < 0.6 else []
-        if self.rng.random() < 0.3:
-            moved, = child.node("Cast", [step], 1, to=TensorProto.FLOAT)
-            new[0], = child.node("Add", [new[0], moved], 1)
-        if not isKnown and self.rng.random() < 0.5:
-            onward = child.condition(new[0])
-        else:
-            onward, = child.node("Identity", [go], 1)
-        scanned = [child.node("Identity", [s], 1)[0] for s in scanned]
-        new = [child.node("Identity", [n], 1)[0] if n in carried or n in scanned else n for n in new]
-        if len(set(new)) < len(new):
-            new = [child.node("Identity", [n], 1)[0] for n in new]
-        trips = int(self.rng.integers(0, 5))
-        graph = child.graph(
-            [om.value(step, (), TensorProto.INT64), om.value(go, (), TensorProto.BOOL)] +
-            [om.value(c, self.shapes[s]) for c, s in zip(carried, states)],
-            [om.value(onward, (), TensorProto.BOOL)] + [om.value(n, self.shapes[s]) for n, s in zip(new, states)] +
-            [om.value(s, child.shapes[carried[0]]) for s in scanned])
-        count = self.scalar(trips, np.int64) if isKnown else self.trips(x)
-        outs = self.node("Loop", [count, "" if isKnown else self.scalar(True, np.bool_), *states],
-                         len(states) + len(scanned), body=graph)
-        for out, state in zip(outs, states):
-            self.shapes[out] = self.shapes[state]
-        if scanned and trips > 0:
-            self.shapes[outs[-1]] = (trips, *self.shapes[x])
+        if result:
+            scope.append(result)
+        return do
 
-    def scan(self, x):
-        shape = self.shapes[x]
-        if self.depth > 1 or len(shape) < 2 or len(shape) > 4:
-            return
-        axis = int(self.rng.integers(len(shape)))
-        part = shape[:axis] + shape[axis + 1:]
-        child = ControlFlowGenerator(0, self)
-        state, piece = child.name(), child.name()
-        child.shapes[state] = child.shapes[piece] = part
-        child.add(self.pick(["Add", "Mul"]), [state, piece], part)
-        child.grow(list(child.shapes)[-1], 3)
-        new = child.last_like(part)
-        out, = child.node("Identity", [child.last_like(part)], 1)
-        direction, into = int(self.rng.integers(2)), int(self.rng.integers(2))
-        outAxis = int(self.rng.integers(len(part) + 1))
-        final, stacked = self.node(
-            "Scan", [self.weight(part), x], 2, num_scan_inputs=1, scan_input_axes=[axis],
-            scan_input_directions=[direction], scan_output_axes=[outAxis], scan_output_directions=[into],
-            body=child.graph([om.value(state, part), om.value(piece, part)],
-                             [om.value(new, part), om.value(out, part)]))
-        self.shapes[final] = part
-        self.shapes[stacked] = part[:outAxis] + (shape[axis],) + part[outAxis:]
+    def loop(self, depth: int, scope: list[str], numbers: list[str]):
+        """Some trips with two buffers carried, which change places or not."""
+        trips, number = self.random.randrange(4), self.name()
+        starts = [self.random.choice(scope), self.random.choice(scope)]
+        carried, results = [self.name(), self.name()], self.name()
+        swaps = self.random.random() < 0.6
+        pairs = ", ".join(f"{c} = {s}" for c, s in zip(carried, starts))
+        self.say(depth, f"{results}:2 = scf.for {number} = %c0 to %c{trips} step %c1 iter_args({pairs}) -> ({TYPE}, {TYPE}) {{")
+        body = self.block(depth + 1, [*scope, *carried], [*numbers, number])
+        order = carried[::-1] if swaps else carried
+        self.say(depth + 1, f"scf.yield {', '.join(order)} : {TYPE}, {TYPE}")
+        self.say(depth, "}")
 
-    def recurrent(self, x):
-        shape = self.shapes[x]
-        if len(shape) != 3 or shape[0] > 16 or min(shape) < 1:
-            return
-        kind = self.pick(["LSTM", "GRU", "RNN"])
-        gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
-        direction = self.pick(["forward", "reverse", "bidirectional"])
-        dirs, hidden = 2 if direction == "bidirectional" else 1, int(self.rng.integers(1, 6))
-        steps, batch, width = shape
-        inputs = [x, self.weight([dirs, gates * hidden, width], 0.5), self.weight([dirs, gates * hidden, hidden], 0.5)]
-        if self.rng.random() < 0.7:
-            inputs.append(self.weight([dirs, 2 * gates * hidden]))
-        attributes = {"linear_before_reset": int(self.rng.integers(2))} if kind == "GRU" else {}
-        outs = self.node(kind, inputs, 3 if kind == "LSTM" else 2, hidden_size=hidden, direction=direction, **attributes)
-        self.shapes[outs[0]] = (steps, dirs, batch, hidden)
-        for out in outs[1:]:
-            self.shapes[out] = (dirs, batch, hidden)
+        def do(state):
+            now = [state[s] for s in starts]
+            for i in range(trips):
+                state[number] = i
+                state[carried[0]], state[carried[1]] = now
+                body(state)
+                now = [state[c] for c in order]
+            state[f"{results}#0"], state[f"{results}#1"] = now
 
-    OPERATORS = (*Generator.OPERATORS, branch, branch, loop, loop, scan, recurrent, recurrent)
+        scope += [f"{results}#0", f"{results}#1"]
+        return do
+
+    def rounds(self, depth: int, scope: list[str], numbers: list[str]):
+        """scf.while with a number carried and compared with one on the device."""
+        at, number, body_number, result = self.random.randrange(8), self.name(), self.name(), self.name()
+        limit, limit_index, more, following = (self.name() for _ in range(4))
+        self.say(depth, f"{result} = scf.while ({number} = %c0) : (index) -> index {{")
+        before = self.block(depth + 1, list(scope), numbers)
+        self.say(depth + 1, f"{limit} = memref.load %x2[%c{at}] : memref<8xi64>")
+        self.say(depth + 1, f"{limit_index} = arith.index_cast {limit} : i64 to index")
+        self.say(depth + 1, f"{more} = arith.cmpi slt, {number}, {limit_index} : index")
+        self.say(depth + 1, f"scf.condition({more}) {number} : index")
+        self.say(depth, "} do {")
+        self.say(depth, f"^bb0({body_number}: index):")
+        after = self.block(depth + 1, list(scope), [*numbers, body_number])
+        self.say(depth + 1, f"{following} = arith.addi {body_number}, %c1 : index")
+        self.say(depth + 1, f"scf.yield {following} : index")
+        self.say(depth, "}")
+
+        def do(state):
+            state[body_number] = 0
+            while True:
+                before(state)
+                if state[body_number] >= state["%x2"][at]:
+                    break
+                after(state)
+                state[body_number] += 1
+            state[result] = min(state[body_number], ROWS - 1)
+
+        return do
+
+    def block(self, depth: int, scope: list[str], numbers: list[str]):
+        steps = []
+        for _ in range(self.random.randint(1, 4)):
+            self.budget -= 1
+            if self.budget > 0 and depth < 5 and self.random.random() < 0.45:
+                kind = self.random.choice([self.branch, self.branch, self.loop, self.loop, self.rounds])
+                steps.append(kind(depth, scope, numbers))
+            elif self.random.random() < 0.3:
+                steps.append(self.row(depth, scope, numbers))
+            elif self.random.random() < 0.5:
+                steps.append(self.make(depth, scope))
+            else:
+                steps.append(self.operation(depth, scope, self.random.choice(scope)))
+
+        def do(state):
+            for step in steps:
+                step(state)
+
+        return do
+
+    def program(self):
+        """Text of the body, inputs, expected outputs."""
+        self.say(1, "%zero = arith.constant 0.0 : f32")
+        self.say(1, f"linalg.fill ins(%zero : f32) outs(%y0 : memref<{ROWS}x{WIDTH}xf32>)")
+        first = self.name()
+        self.say(1, f"{first} = memref.alloc() : {TYPE}")
+        self.say(1, f"{first}r = memref.subview %x0[1, 0] [1, {WIDTH}] [1, 1] : memref<{ROWS}x{WIDTH}xf32> to "
+                    f"memref<{WIDTH}xf32, strided<[1], offset: {WIDTH}>>")
+        self.say(1, f"memref.copy {first}r, {first} : memref<{WIDTH}xf32, strided<[1], offset: {WIDTH}>> to {TYPE}")
+        scope = [first]
+        numbers = ["%c0", "%c1", "%c3"]
+        parts = [self.make(1, scope)] + [self.block(1, scope, numbers) for _ in range(3)]
+        last = self.random.choice(scope)
+        self.say(1, f"memref.copy {last}, %y1 : {TYPE} to {TYPE}")
+        y0 = np.zeros((ROWS, WIDTH), np.float32)
+        state = {"%x0": self.inputs[0], "%x1": self.inputs[1], "%x2": self.inputs[2], "%y0": y0, "%c0": 0, "%c1": 1,
+                 "%c3": 3, first: self.inputs[0][1].copy()}
+        for part in parts:
+            part(state)
+        return "\n".join(self.lines), self.inputs, [y0, state[last].copy()]

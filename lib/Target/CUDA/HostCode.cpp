@@ -202,8 +202,7 @@ LogicalResult HostCode::emitSelect(Operation *op) {
   auto ifFalse = makeAssignment(op, select, select.getFalseValue());
   if (failed(condition) || failed(ifTrue) || failed(ifFalse))
     return failure();
-  if (!*ifTrue || !*ifFalse)
-    return op->emitError("chooses from itself"); // no dominating operand is
+  assert(*ifTrue && *ifFalse && "neither operand is the result itself");
   add(HostStep::Kind::Statement,
       (*ifTrue)->type + (*ifTrue)->name + " = " + *condition + " ? " +
           (*ifTrue)->value + " : " + (*ifFalse)->value + ";",
