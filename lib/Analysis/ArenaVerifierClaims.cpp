@@ -225,6 +225,12 @@ private:
                      slot.getLower(),
                      slot.getUpper()};
     tenant.bufferBytes = *bytes;
+    tenant.isWorkspace = op->hasAttr(kWorkspaceAttr);
+    if (tenant.isWorkspace && (slot.getParts() || !isOnlyWorkspace(value))) {
+      error(op) << describe(tenant) << " is marked " << kWorkspaceAttr
+                << ", but is used as something else or has parts";
+      return;
+    }
     if (!slot.getParts())
       return addChecked(tenant, alignment);
     auto end = checkedAdd(slot.getOffset(), *bytes);
@@ -249,6 +255,14 @@ private:
       addChecked(tenant, alignment);
       tenant.bufferBytes = 0;
     }
+  }
+
+  static bool isOnlyWorkspace(Value value) {
+    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+      auto user = dyn_cast<WorkspaceOpInterface>(use.getOwner());
+      return user && llvm::any_of(user.getWorkspaceMutable(),
+                                  [&](auto &other) { return &other == &use; });
+    });
   }
 
   /// Size of a dense memref, computed on its own.
@@ -374,6 +388,8 @@ private:
     int64_t height = 0;
     std::optional<int64_t> total = 0;
     for (const Tenant *tenant : members) {
+      if (tenant->isWorkspace)
+        continue; // inside of the arena, as was checked
       int64_t start = tenant->offset - tenant->firstByte;
       height = std::max({height, tenant->offset + tenant->bytes,
                          start + tenant->bufferBytes});
@@ -393,7 +409,10 @@ private:
       error(function) << "arena says no_reuse = " << arena.getNoReuse()
                       << ", but its buffers sum up to " << *total
                       << ": one is missing or has another size";
-    int64_t bound = computeBound(members, arena.getAlignment());
+    SmallVector<const Tenant *> needed;
+    llvm::copy_if(members, std::back_inserter(needed),
+                  [](const Tenant *tenant) { return !tenant->isWorkspace; });
+    int64_t bound = computeBound(needed, arena.getAlignment());
     if (arena.getBytes() < bound)
       error(function) << "arena has " << arena.getBytes()
                       << " bytes, but the lifetimes need " << bound;

@@ -31,6 +31,8 @@ struct Tenant {
   /// bytes that this one is.
   bool isPart = false;
   int64_t firstByte = 0;
+  /// Scratch memory that the plan could do without: no bound counts it.
+  bool isWorkspace = false;
   /// Bytes of the whole buffer; 0 for all of its parts but the first.
   int64_t bufferBytes = 0;
 

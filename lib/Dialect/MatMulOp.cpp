@@ -15,7 +15,8 @@ void MatMulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
                      ArrayRef<AffineMap> extraMaps, RegionBuilder epilogue) {
   build(builder, state,
         isa<TensorType>(init.getType()) ? init.getType() : Type(), lhs, rhs,
-        extras, init, builder.getAffineMapArrayAttr(indexingMaps),
+        extras, init, /*workspace=*/Value(),
+        builder.getAffineMapArrayAttr(indexingMaps),
         builder.getAffineMapArrayAttr(extraMaps));
   SmallVector<Type> types = {
       getAccumulatorType(cast<ShapedType>(init.getType()).getElementType())};
@@ -86,10 +87,22 @@ bool MatMulOp::canAccess(OpOperand &, MemRefType type) {
   return type.isStrided();
 }
 
+/// What goes to a library; products of other types are kernels of ours.
+bool MatMulOp::canUseWorkspace() {
+  auto type = dyn_cast<MemRefType>(getInit().getType());
+  return type && type.getElementType().isF32() && type.getNumElements() != 0;
+}
+
 LogicalResult MatMulOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))
     return failure();
+  if (Value workspace = getWorkspace()) {
+    auto type = cast<MemRefType>(workspace.getType());
+    if (type.getRank() != 1 || !type.hasStaticShape() ||
+        !type.getElementType().isInteger(8) || !type.getLayout().isIdentity())
+      return emitOpError("workspace must be a memref<Nxi8>, got ") << type;
+  }
   if (getIndexingMaps().size() != 3)
     return emitOpError("has ")
            << getIndexingMaps().size() << " indexing_maps, expected 3";

@@ -160,11 +160,17 @@ void getStructuredEffects(
     DestinationStyleOpInterface op,
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
+  auto isWorkspace = [&](OpOperand &operand) {
+    auto user = dyn_cast<WorkspaceOpInterface>(op.getOperation());
+    return user && llvm::any_of(user.getWorkspaceMutable(), [&](auto &other) {
+             return &other == &operand;
+           });
+  };
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<BaseMemRefType>(operand.get().getType()))
       continue;
     MemoryEffects::Effect *effect = MemoryEffects::Read::get();
-    if (op.isDpsInit(&operand))
+    if (op.isDpsInit(&operand) || isWorkspace(operand))
       effect = MemoryEffects::Write::get();
     effects.emplace_back(effect, &operand, /*stage=*/0,
                          /*effectOnFullRegion=*/true,

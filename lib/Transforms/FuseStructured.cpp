@@ -1,5 +1,6 @@
 //===- FuseStructured.cpp - memplan-fuse ----------------------------------===//
 
+#include "ElementwiseFusion.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,45 +62,12 @@ Value cloneBody(OpBuilder &builder, Block &body, IRMapping &mapping) {
   return mapping.lookup(yielded);
 }
 
-/// Whether every use of `value` is an operand of `user`.
-bool isOnlyUsedBy(Value value, Operation *user) {
-  return llvm::all_of(value.getUsers(),
-                      [&](Operation *other) { return other == user; });
-}
-
 /// Gives the destination of `consumer`, which is about to go, to the producer
 /// whose destination `init` is; unless it is that producer's own result.
 void takeInit(OpOperand &init, linalg::GenericOp consumer) {
   Value destination = consumer.getDpsInits().front();
   if (destination.getDefiningOp() != init.getOwner())
     init.set(destination);
-}
-
-/// Whether the regions of both ops together are of a size that a kernel has.
-/// Each step of fusion copies them, so without a bound a chain would take time
-/// with the square of its length.
-bool isFusedBodySmall(Operation *a, Operation *b) {
-  constexpr int64_t maxOps = 256;
-  int64_t count = 0;
-  for (Operation *op : {a, b})
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (auto it = block.begin(); it != block.end(); ++it)
-          if (++count > maxOps)
-            return false;
-  return true;
-}
-
-/// Whether upstream's fusion may inline `operand`'s producer into its user:
-/// only where that computes nothing twice.
-bool mayInlineProducer(OpOperand *operand) {
-  auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
-  Operation *producer = operand->get().getDefiningOp();
-  if (!consumer || !producer)
-    return false;
-  return isOnlyUsedBy(operand->get(), consumer) &&
-         consumer.getMatchingIndexingMap(operand).isPermutation() &&
-         isFusedBodySmall(producer, consumer);
 }
 
 /// Moves an elementwise op into the epilogue of a producer of one of its
@@ -116,7 +84,8 @@ struct FuseIntoEpilogue : public OpRewritePattern<linalg::GenericOp> {
     // Whatever feeds the consumer comes first: as an operand of the epilogue it
     // would need a buffer.
     for (OpOperand *input : consumer.getDpsInputOperands())
-      if (linalg::areElementwiseOpsFusable(input) && mayInlineProducer(input))
+      if (linalg::areElementwiseOpsFusable(input) &&
+          shouldInlineProducer(input))
         return failure();
     EpilogueOpInterface producer;
     for (OpOperand *input : consumer.getDpsInputOperands()) {
@@ -370,7 +339,8 @@ struct FuseStructured
     patterns.add<FuseIntoEpilogue>(context, numEpilogues);
     patterns.add<FoldTransposeOfOperand, FoldTransposeOfResult>(context,
                                                                 numTransposes);
-    linalg::populateElementwiseOpsFusionPatterns(patterns, mayInlineProducer);
+    linalg::populateElementwiseOpsFusionPatterns(patterns,
+                                                 shouldInlineProducer);
     linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);

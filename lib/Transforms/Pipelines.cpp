@@ -47,6 +47,12 @@ void buildArenaPipeline(OpPassManager &pm, const PipelineOptions &options) {
   plan.effort = options.effort;
   plan.noReuse = options.noReuse;
   pm.addPass(createPlanArena(plan));
+  if (!options.noReuse) {
+    OfferWorkspaceOptions workspace;
+    workspace.perOp = options.workspacePerOp;
+    workspace.total = options.workspaceTotal;
+    pm.addPass(createOfferWorkspace(workspace));
+  }
   pm.addPass(createMaterializeArena());
 }
 
@@ -64,6 +70,11 @@ void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
     ScheduleOptions schedule;
     schedule.alignment = options.alignment;
     pm.addNestedPass<func::FuncOp>(createSchedule(schedule));
+  }
+  if (!options.noFusion) {
+    FuseScheduledOptions fuse;
+    fuse.alignment = options.alignment;
+    pm.addNestedPass<func::FuncOp>(createFuseScheduled(fuse));
   }
   buildBufferizePipeline(pm, options);
   buildArenaPipeline(pm, options);

@@ -1,4 +1,4 @@
-// RUN: memplan-opt %s --memplan-fuse --split-input-file | FileCheck %s
+// RUN: memplan-opt %s --memplan-fuse --allow-unregistered-dialect --split-input-file | FileCheck %s
 
 #nchw = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #channel = affine_map<(n, c, h, w) -> (c)>
@@ -283,4 +283,62 @@ func.func @own_result_as_destination(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, t
     linalg.yield %2 : f32
   } -> tensor<4x4xf32>
   return %t, %a : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Of (a + b) + c, a and b may die before c is made: two ops, and
+// memplan-fuse-scheduled decides. (a + b) + x reads nothing else that has to be
+// made, nor does (a + y) + c free more than its result takes.
+// CHECK-LABEL: @sums
+// CHECK: linalg.generic {{.*}} ins(%[[A:.*]], %[[B:.*]] : tensor<64xf32>, tensor<64xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[C:.*]] : tensor<64xf32>, tensor<64xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %[[B]], %arg0 :
+// CHECK: linalg.generic {{.*}} ins(%[[A]], %arg1, %[[C]] :
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @sums(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %a = "test.make"() : () -> tensor<64xf32>
+  %b = "test.make"() : () -> tensor<64xf32>
+  %c = "test.make"() : () -> tensor<64xf32>
+  %ab = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%a, %b : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %abc = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%ab, %c : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ab2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%a, %b : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %abx = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%ab2, %x : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ay = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%a, %y : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ayc = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+    ins(%ay, %c : tensor<64xf32>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  return %abc, %abx, %ayc : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 }

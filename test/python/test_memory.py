@@ -122,6 +122,25 @@ def test_channel_shuffle_is_one_permuting_kernel_each(tmp_path):
     assert 0 < len(permuting) <= shuffles
 
 
+def test_terms_of_a_sum_die_before_the_last_is_made(tmp_path, quick):
+    """s + t is added up before the large product is made: 64 x 4 floats beside 64 x 64, not twice as many."""
+    nodes = [om.node("Softmax", ["x"], ["s"], axis=0), om.node("Softmax", ["x"], ["t"], axis=1),
+             om.node("Transpose", ["x"], ["z"], perm=[1, 0]), om.node("MatMul", ["x", "z"], ["large"]),
+             om.node("MatMul", ["large", "x"], ["u"]), om.node("Add", ["s", "t"], ["st"]), om.node("Add", ["st", "u"], ["y"])]
+    path = write(tmp_path, nodes, (64, 4))
+    assert compiler.plan(path)["arena_bytes"] <= 64 * 4 * 4 + 64 * 64 * 4
+    check_result(path, tmp_path, quick)
+
+
+def test_a_sum_of_many_terms_needs_no_more_than_unfused(tmp_path, quick):
+    """A randomly wired network, of which each node adds up what several others made."""
+    path = memplan_models.write("randwire_small", tmp_path)
+    dims = memplan_models.registry.entry("randwire_small").dims
+    fused, apart = (compiler.plan(path, dims, *flags) for flags in ((), ("--no-fusion",)))
+    check_plan(fused)
+    assert fused["arena_bytes"] <= apart["arena_bytes"]
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_less_or_as_much_as_without(seed, tmp_path):
     path = om.write(Generator(seed).model(), tmp_path / "m.onnx")

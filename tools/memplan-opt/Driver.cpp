@@ -128,6 +128,9 @@ static std::string describeSettings(const DriverOptions &options) {
       text += flag;
   text += "--alignment " + std::to_string(options.alignment);
   text += " --effort " + std::to_string(options.effort);
+  text += " --workspace-per-op " + std::to_string(options.workspacePerOp);
+  if (options.workspaceTotal >= 0)
+    text += " --workspace-total " + std::to_string(options.workspaceTotal);
   return text;
 }
 
@@ -146,6 +149,8 @@ runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
   pipelineOptions.noFusion = options.noFusion;
   pipelineOptions.alignment = options.alignment;
   pipelineOptions.effort = options.effort;
+  pipelineOptions.workspacePerOp = options.workspacePerOp;
+  pipelineOptions.workspaceTotal = options.workspaceTotal;
   build(pm, pipelineOptions);
   return pm.run(module);
 }

@@ -34,6 +34,10 @@ struct DriverOptions {
   int64_t alignment = 256;
   /// Bound on the planner's search for each arena, in steps.
   int64_t effort = PlanArenaOptions().effort;
+  /// The most bytes that an op, and all together, are offered as workspace;
+  /// negative for no bound.
+  int64_t workspacePerOp = OfferWorkspaceOptions().perOp;
+  int64_t workspaceTotal = OfferWorkspaceOptions().total;
   /// Largest allowed sum of weights and arena in bytes.
   std::optional<int64_t> memoryBudget;
   bool quiet = false;

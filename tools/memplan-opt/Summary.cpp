@@ -27,8 +27,16 @@ Summary summarize(ModuleOp module) {
           arena.getLowerBoundProof() == BoundProof::Search;
     }
     function.walk([&](Operation *op) {
-      if (op->hasAttr(kSlotAttr))
+      if (!op->hasAttr(kSlotAttr))
+        return;
+      if (!op->hasAttr(kWorkspaceAttr)) {
         ++summary.buffers;
+        return;
+      }
+      ++summary.workspaces;
+      auto type = cast<MemRefType>(op->getResult(0).getType());
+      summary.largestWorkspace =
+          std::max(summary.largestWorkspace, type.getNumElements());
     });
   }
   return summary;
@@ -59,6 +67,11 @@ void printSummary(const Summary &summary, const DriverOptions &options,
     os << "not proved optimal: at most "
        << summary.arenaBytes - summary.lowerBoundBytes
        << " bytes above the best\n";
+  if (summary.workspaces > 0)
+    os << "  " << summary.workspaces
+       << (summary.workspaces == 1 ? " operation has" : " operations have")
+       << " a workspace inside of the arena, of " << summary.largestWorkspace
+       << " bytes at most\n";
   for (const std::string &path : written)
     os << "  wrote " << path << "\n";
 }

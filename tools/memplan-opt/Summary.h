@@ -17,6 +17,8 @@ struct Summary {
   /// Whether an arena's lower bound is more than its live bytes.
   bool isBoundBySearch = false;
   int64_t buffers = 0;
+  /// Ops that were offered scratch memory inside of the arena.
+  int64_t workspaces = 0, largestWorkspace = 0;
 };
 
 /// Adds up the arenas that `memplan.arenas` describes and the weights.

@@ -93,6 +93,20 @@ llvm::cl::opt<int64_t>
            llvm::cl::value_desc("N"), llvm::cl::init(PlanArenaOptions().effort),
            llvm::cl::cat(category));
 
+llvm::cl::opt<int64_t> workspacePerOp(
+    "workspace-per-op",
+    llvm::cl::desc("The most bytes that one operation is offered as scratch "
+                   "memory, of those that are free under the peak while it "
+                   "runs. The arena doesn't grow for it; 0 offers none"),
+    llvm::cl::value_desc("BYTES"),
+    llvm::cl::init(OfferWorkspaceOptions().perOp), llvm::cl::cat(category));
+
+llvm::cl::opt<int64_t> workspaceTotal(
+    "workspace-total",
+    llvm::cl::desc("The same for all operations together, the first ones "
+                   "first (default: no bound)"),
+    llvm::cl::value_desc("BYTES"), llvm::cl::cat(category));
+
 llvm::cl::opt<int64_t> memoryBudget(
     "memory-budget",
     llvm::cl::desc("Fail, with what is missing, when weights and arena need "
@@ -200,6 +214,14 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   options.alignment = alignment;
   options.effort = effort;
   options.quiet = quiet;
+  if (workspacePerOp < 0)
+    return usageError("--workspace-per-op must not be negative");
+  options.workspacePerOp = workspacePerOp;
+  if (workspaceTotal.getNumOccurrences() > 0) {
+    if (workspaceTotal < 0)
+      return usageError("--workspace-total must not be negative");
+    options.workspaceTotal = workspaceTotal;
+  }
   if (memoryBudget.getNumOccurrences() > 0) {
     if (memoryBudget < 0)
       return usageError("--memory-budget must not be negative");

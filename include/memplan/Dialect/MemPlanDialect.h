@@ -36,6 +36,7 @@ inline constexpr llvm::StringLiteral kNameAttr = "memplan.name";
 inline constexpr llvm::StringLiteral kWeightAttr = "memplan.weight";
 inline constexpr llvm::StringLiteral kSlotAttr = "memplan.slot";
 inline constexpr llvm::StringLiteral kCalleeSlotsAttr = "memplan.callee_slots";
+inline constexpr llvm::StringLiteral kWorkspaceAttr = "memplan.workspace";
 inline constexpr llvm::StringLiteral kArenasAttr = "memplan.arenas";
 inline constexpr llvm::StringLiteral kArenaArgAttr = "memplan.arena";
 

@@ -22,6 +22,8 @@ def MemPlan_Dialect : Dialect {
       unsigned to the caller.
     - `memplan.weight` (`memref.global`): where the bytes are, see `#memplan.weight`.
     - `memplan.slot` (`memref.alloc`, `memref.view`): a planned buffer, see `#memplan.slot`.
+    - `memplan.workspace` (the same, a unit): it is an op's workspace, which no
+      bound counts and nothing else uses.
     - `memplan.callee_slots` (`func.call`): an array of slots, the places of the
       callee's arenas in the caller's; gone after materialization.
     - `memplan.arenas` (function): its arenas, see `#memplan.arena`, one a memory

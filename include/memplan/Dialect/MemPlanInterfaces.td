@@ -59,4 +59,20 @@ def MemPlan_StridedOpInterface : OpInterface<"StridedOpInterface"> {
   ];
 }
 
+def MemPlan_WorkspaceOpInterface : OpInterface<"WorkspaceOpInterface"> {
+  let cppNamespace = "::memplan";
+  let description = [{
+    An op on memrefs that is as right without scratch memory, but may be faster
+    with it. The workspace is an optional operand: a memref of bytes that the op
+    overwrites and whose contents mean nothing before or after.
+    `memplan-offer-workspace` gives it what is free under the peak.
+  }];
+  let methods = [
+    InterfaceMethod<"The operand, which is there or not.",
+                    "::mlir::MutableOperandRange", "getWorkspaceMutable">,
+    InterfaceMethod<"Whether a workspace could make this op faster.", "bool",
+                    "canUseWorkspace">
+  ];
+}
+
 #endif // MEMPLAN_DIALECT_MEMPLANINTERFACES_TD

@@ -77,7 +77,8 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
   }];
 }
 
-def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul"> {
+def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemPlan_WorkspaceOpInterface, ["canUseWorkspace"]>]> {
   let summary = "batched matrix product with an epilogue";
   let description = [{
     Iteration space (batch..., m, n, k). `indexing_maps` are those of lhs, rhs and
@@ -85,6 +86,7 @@ def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul"> {
     absent (broadcast); rhs the same of (batch..., k, n); output a permutation of
     (batch..., m, n). Transposes are thus part of the op. `extra_maps` are over
     the output's dims. `linalg.matmul` reads its destination and has no epilogue.
+    On memrefs the op may have a `workspace`: bytes to split sums over k in.
 
     ```mlir
     %r = memplan.matmul ins(%a, %b : tensor<4x8xf32>, tensor<16x8xf32>)
@@ -101,12 +103,14 @@ def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul"> {
   }];
   let arguments = (ins MemPlan_Shaped:$lhs, MemPlan_Shaped:$rhs,
                        Variadic<MemPlan_Shaped>:$extras, MemPlan_Shaped:$init,
+                       Optional<AnyStridedMemRef>:$workspace,
                        AffineMapArrayAttr:$indexing_maps, AffineMapArrayAttr:$extra_maps);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`extras` `(` $extras^ `:` type($extras) `)`)?
     `outs` `(` $init `:` type($init) `)`
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
     `indexing_maps` `=` $indexing_maps `extra_maps` `=` $extra_maps
     attr-dict-with-keyword $epilogue (`->` type($result)^)?
   }];

@@ -2,9 +2,9 @@
 //
 // D[m, n] = act(alpha * op(A)[m, k] op(B)[k, n] + beta * C[m, n] + bias[n])
 //
-// for `batch` matrices, all row-major. On CUDA through cuBLASLt with no
-// workspace; on the host by blocked loops. Sums are kept in AccumOf<T>; 32-bit
-// floats are not rounded to TF32.
+// for `batch` matrices, all row-major. On CUDA through cuBLASLt, with as much
+// workspace as it is given and no more; on the host by blocked loops. Sums are
+// kept in AccumOf<T>; 32-bit floats are not rounded to TF32.
 //
 // Descriptors and the algorithm are settled in `create`, when a model is
 // loaded; `run` allocates nothing and may be captured into a CUDA graph.
@@ -105,6 +105,9 @@ inline memplan_status checkShape(const char *what, const GemmShape &s,
 /// In bytes, of each operand: what the algorithm on the GPU is chosen for.
 inline constexpr uint32_t kGemmAlignment = 16;
 
+/// In bytes, of a workspace: what cuBLASLt demands.
+inline constexpr uint32_t kWorkspaceAlignment = 256;
+
 /// The operands of one run. Alignment matters to the GPU alone, but what would
 /// fail there is to fail everywhere.
 template <class T>
@@ -122,6 +125,18 @@ memplan_status checkOperands(const char *what, GemmEpilogue epilogue,
       return fail(MEMPLAN_ERROR_ARGUMENT,
                   "%s: an operand at %p isn't aligned to %u bytes", what,
                   static_cast<const void *>(pointer), kGemmAlignment);
+  return MEMPLAN_OK;
+}
+
+/// The workspace of one run is there if one was announced.
+inline memplan_status checkWorkspace(const char *what, size_t bytes,
+                                     const void *workspace) {
+  if ((bytes > 0) != (workspace != nullptr) ||
+      reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment != 0)
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: workspace at %p for %zu bytes announced; it must be given "
+                "if announced, and aligned to %u bytes",
+                what, workspace, bytes, kWorkspaceAlignment);
   return MEMPLAN_OK;
 }
 
@@ -166,9 +181,12 @@ memplan_status runEmptyProduct(const char *what, const GemmShape &s,
 //   class GemmContext     what the products of a model share
 //     create(), destroy()
 //   class Gemm<T>         one product
-//     create(context, what, shape, epilogue, usesC = false)
-//         `what` must outlive it; context must stay in place and alive
-//     run(stream, a, b, d, bias = null, alpha = 1, c = null, beta = 0) const
+//     create(context, what, shape, epilogue, usesC = false, workspace = 0)
+//         `what` must outlive it; context must stay in place and alive;
+//         `workspace` is the size in bytes of that of each run. An algorithm
+//         that needs more is never chosen
+//     run(stream, a, b, d, bias = null, alpha = 1, c = null, beta = 0,
+//         workspace = null) const
 //         every pointer is to be aligned to kGemmAlignment; c may be d
 //     destroy()
 #ifdef __CUDACC__

@@ -67,12 +67,13 @@ class Gemm {
 public:
   memplan_status create(const GemmContext &sharedContext, const char *name,
                         const GemmShape &gemmShape, GemmEpilogue gemmEpilogue,
-                        bool gemmUsesC = false) {
+                        bool gemmUsesC = false, size_t workspaceSize = 0) {
     context = &sharedContext;
     what = name;
     shape = gemmShape;
     epilogue = gemmEpilogue;
     usesC = gemmUsesC;
+    workspaceBytes = workspaceSize;
     MEMPLAN_TRY(checkShape(what, shape, usesC));
     if (isEmpty(shape) || shape.k == 0)
       return MEMPLAN_OK;
@@ -95,11 +96,13 @@ public:
 
   memplan_status run(cudaStream_t stream, const T *a, const T *b, T *d,
                      const T *bias = nullptr, float alpha = 1,
-                     const T *c = nullptr, float beta = 0) const {
+                     const T *c = nullptr, float beta = 0,
+                     void *workspace = nullptr) const {
     if (isEmpty(shape))
       return MEMPLAN_OK;
     MEMPLAN_TRY(
         checkOperands<T>(what, epilogue, usesC, a, b, d, bias, c, beta));
+    MEMPLAN_TRY(checkWorkspace(what, workspaceBytes, workspace));
     if (shape.k == 0)
       return runEmptyProduct(what, shape, epilogue, stream, d, bias,
                              beta != 0 ? c : nullptr, beta);
@@ -115,7 +118,8 @@ public:
     MEMPLAN_TRY_CUBLAS(what, cublasLtMatmul,
                        (context->get(), &called, &alpha, b, layout(layoutB), a,
                         layout(layoutA), &beta, usesC ? c : d, layout(layoutC),
-                        d, layout(layoutD), &algorithm, nullptr, 0, stream));
+                        d, layout(layoutD), &algorithm, workspace,
+                        workspaceBytes, stream));
     return MEMPLAN_OK;
   }
 
@@ -187,10 +191,10 @@ private:
   memplan_status chooseAlgorithm() {
     cublasLtMatmulPreferenceOpaque_t preference;
     MEMPLAN_TRY_CUBLAS(what, cublasLtMatmulPreferenceInit, (&preference));
-    const uint64_t noWorkspace = 0;
+    const uint64_t most = workspaceBytes;
     MEMPLAN_TRY_CUBLAS(what, cublasLtMatmulPreferenceSetAttribute,
                        (&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                        &noWorkspace, sizeof noWorkspace));
+                        &most, sizeof most));
     // Buffers lie anywhere in the arena that their plan allows.
     const cublasLtMatmulPreferenceAttributes_t operands[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -208,9 +212,15 @@ private:
                         &layoutD, &preference, 1, &found, &count));
     if (count == 0)
       return fail(MEMPLAN_ERROR_LIBRARY,
-                  "%s: cuBLASLt has no algorithm without workspace for m = "
-                  "%" PRId64 ", n = %" PRId64 ", k = %" PRId64,
-                  what, shape.m, shape.n, shape.k);
+                  "%s: cuBLASLt has no algorithm within %zu bytes of "
+                  "workspace for m = %" PRId64 ", n = %" PRId64
+                  ", k = %" PRId64,
+                  what, workspaceBytes, shape.m, shape.n, shape.k);
+    if (found.workspaceSize > workspaceBytes)
+      return fail(MEMPLAN_ERROR_LIBRARY,
+                  "%s: cuBLASLt needs %zu bytes of workspace, the plan has %zu "
+                  "for it",
+                  what, found.workspaceSize, workspaceBytes);
     algorithm = found.algo;
     return MEMPLAN_OK;
   }
@@ -220,6 +230,7 @@ private:
   GemmShape shape;
   GemmEpilogue epilogue = GemmEpilogue::None;
   bool usesC = false;
+  size_t workspaceBytes = 0;
   cublasLtMatmulDescOpaque_t product;
   cublasLtMatrixLayoutOpaque_t layoutA, layoutB, layoutC, layoutD;
   cublasLtMatmulAlgo_t algorithm;

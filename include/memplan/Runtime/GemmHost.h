@@ -13,6 +13,7 @@
 #include "memplan/Runtime/Gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace memplan::rt {
 
@@ -27,11 +28,12 @@ class Gemm {
 public:
   memplan_status create(const GemmContext &, const char *name,
                         const GemmShape &gemmShape, GemmEpilogue gemmEpilogue,
-                        bool gemmUsesC = false) {
+                        bool gemmUsesC = false, size_t workspaceSize = 0) {
     what = name;
     shape = gemmShape;
     epilogue = gemmEpilogue;
     usesC = gemmUsesC;
+    workspaceBytes = workspaceSize;
     return checkShape(what, shape, usesC);
   }
 
@@ -39,11 +41,18 @@ public:
 
   memplan_status run(cudaStream_t stream, const T *a, const T *b, T *d,
                      const T *bias = nullptr, float alpha = 1,
-                     const T *c = nullptr, float beta = 0) const {
+                     const T *c = nullptr, float beta = 0,
+                     void *workspace = nullptr) const {
     if (isEmpty(shape))
       return MEMPLAN_OK;
     MEMPLAN_TRY(
         checkOperands<T>(what, epilogue, usesC, a, b, d, bias, c, beta));
+    MEMPLAN_TRY(checkWorkspace(what, workspaceBytes, workspace));
+#ifdef MEMPLAN_CHECKED
+    // Nothing is needed here, but the GPU's algorithm overwrites all of it.
+    if (workspace)
+      std::memset(workspace, 0xA5, workspaceBytes);
+#endif
     if (shape.k == 0)
       return runEmptyProduct(what, shape, epilogue, stream, d, bias,
                              beta != 0 ? c : nullptr, beta);
@@ -162,6 +171,7 @@ private:
   GemmShape shape;
   GemmEpilogue epilogue = GemmEpilogue::None;
   bool usesC = false;
+  size_t workspaceBytes = 0;
 };
 
 } // namespace memplan::rt

@@ -5,6 +5,7 @@
 
 // IWYU pragma: begin_exports
 #include "memplan/Runtime/Checked.h"
+#include "memplan/Runtime/ControlFlow.h"
 #include "memplan/Runtime/Conv.h"
 #include "memplan/Runtime/Element.h"
 #include "memplan/Runtime/Error.h"

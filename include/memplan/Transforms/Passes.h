@@ -77,6 +77,15 @@ struct PipelineOptions : public mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("bound on the planner's search for each arena, in "
                      "steps"),
       llvm::cl::init(PlanArenaOptions().effort)};
+  Option<int64_t> workspacePerOp{
+      *this, "workspace-per-op",
+      llvm::cl::desc("the most bytes under the peak that one op is offered as "
+                     "scratch memory; 0: none"),
+      llvm::cl::init(OfferWorkspaceOptions().perOp)};
+  Option<int64_t> workspaceTotal{
+      *this, "workspace-total",
+      llvm::cl::desc("the same for all ops together; negative: no bound"),
+      llvm::cl::init(OfferWorkspaceOptions().total)};
 };
 
 /// `memplan-bufferize-pipeline`: fused linalg on tensors to memrefs whose

@@ -42,7 +42,9 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
       produces its input (any `memplan::EpilogueOpInterface`: convolution, matrix
       product, window, rowwise), when that op's result has no other user and the
       maps agree: bias, activation, BatchNorm, residual add;
-    - elementwise chains become one `linalg.generic` (upstream's patterns);
+    - elementwise chains become one `linalg.generic` (upstream's patterns), but
+      for sums of which several terms may die before the last is made: those are
+      memplan-fuse-scheduled's;
     - a transpose (a `linalg.generic` that only yields, or `linalg.transpose`)
       moves into the indexing maps of a matrix product's operand or result, or of
       an elementwise reader;
@@ -113,6 +115,37 @@ def Schedule : Pass<"memplan-schedule", "::mlir::func::FuncOp"> {
     Statistic<"numMoved", "ops-moved", "ops that are at another place than before">,
     Statistic<"numSteps", "solver-steps", "steps that the search took, see effort">
   ];
+}
+
+def FuseScheduled : Pass<"memplan-fuse-scheduled", "::mlir::func::FuncOp"> {
+  let summary = "Fuse elementwise ops where the order leaves room for their inputs";
+  let description = [{
+    On static tensors, after memplan-schedule. memplan-fuse leaves sums of many
+    terms in steps, since a term that is added early can die early; that costs
+    launches and traffic. Now that the order is known, each such step becomes one
+    with its only user if the peak stays what it is: its inputs then live until
+    that user, its result not at all. Live bytes are counted as memplan-schedule
+    does.
+
+    ```mlir
+    %ab = linalg.generic {%a + %b}
+    %c = memplan.conv ...          // the peak: %a and %b have died
+    %abc = linalg.generic {%ab + %c}
+    %abcd = linalg.generic {%abc + %d}
+    // becomes
+    %ab = linalg.generic {%a + %b}
+    %c = memplan.conv ...
+    %abcd = linalg.generic {%ab + %c + %d}
+    ```
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "256",
+           "Bytes of which each tensor takes a multiple, as in memplan-plan-arena; a power of two">
+  ];
+  let statistics = [
+    Statistic<"numFused", "ops-fused", "ops that became part of their user">
+  ];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::FuncOp"> {
@@ -349,6 +382,37 @@ def PlanArena : Pass<"memplan-plan-arena", "::mlir::ModuleOp"> {
     Statistic<"solverSteps", "solver-steps", "steps that the solver took, see effort">
   ];
   let dependentDialects = ["::memplan::MemPlanDialect"];
+}
+
+def OfferWorkspace : Pass<"memplan-offer-workspace", "::mlir::ModuleOp"> {
+  let summary = "Give ops the bytes that are free under the peak while they run";
+  let description = [{
+    After `memplan-plan-arena`. An op that can use scratch memory
+    (`WorkspaceOpInterface`: a matrix product that splits its sums) gets the
+    largest run of bytes of the arena in which nothing lives at its time, as a
+    buffer of its own with a slot, marked `memplan.workspace`. No arena grows, and
+    nothing is offered that is smaller than 4 KiB. An op that needs more than it
+    was given fails when the model is loaded, and allocates nothing.
+
+    ```mlir
+    memplan.matmul ins(%a, %b : ...) outs(%c : ...) indexing_maps = ...
+    // becomes
+    %w = memref.alloc() {memplan.slot = #memplan.slot<offset = 8192, lower = 4, upper = 5>,
+                         memplan.workspace} : memref<65536xi8>
+    memplan.matmul ins(%a, %b : ...) outs(%c : ...) workspace(%w : memref<65536xi8>) indexing_maps = ...
+    ```
+  }];
+  let options = [
+    Option<"perOp", "per-op", "int64_t", "int64_t(32) << 20",
+           "The most bytes that one op is offered. The default is what NVIDIA recommends for its largest GPUs. 0: none">,
+    Option<"total", "total", "int64_t", "-1",
+           "The most bytes that all ops of a function together are offered, in program order; negative: no bound">
+  ];
+  let statistics = [
+    Statistic<"numOffered", "workspaces", "ops that were given a workspace">,
+    Statistic<"offeredBytes", "workspace-bytes", "sum of their bytes">
+  ];
+  let dependentDialects = ["::memplan::MemPlanDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def MaterializeArena : Pass<"memplan-materialize-arena", "::mlir::ModuleOp"> {

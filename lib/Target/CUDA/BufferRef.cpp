@@ -4,6 +4,9 @@
 
 #include "CppText.h"
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Support/CheckedMath.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -38,21 +41,141 @@ std::string BufferRef::format() const {
   return formatType(MemRefType::get(shape, elementType));
 }
 
-std::string BufferRef::pointer(bool writable) const {
-  std::string type = *getCppType(elementType);
-  std::string offset = std::to_string(byteOffset);
+bool BufferRef::isAligned(int64_t bytes) const {
+  return baseAlignment % bytes == 0 && byteOffset % bytes == 0 &&
+         llvm::all_of(terms, [&](const OffsetTerm &term) {
+           return term.bytes % bytes == 0;
+         });
+}
+
+std::string
+BufferRef::pointer(StringRef type,
+                   llvm::function_ref<std::string(Value)> nameOf) const {
+  std::string offset =
+      byteOffset != 0 || terms.empty() ? std::to_string(byteOffset) : "";
+  for (const OffsetTerm &term : terms) {
+    offset += (offset.empty() ? "" : " + ") + nameOf(term.scalar);
+    if (term.bytes != 1)
+      offset += " * " + std::to_string(term.bytes);
+  }
+  std::string maybeOffset = offset == "0" ? "" : ", " + offset;
+  std::string typed = ("<" + type + ">(").str();
   switch (base) {
   case Base::Arena:
-    return "run.arena<" + type + ">(" + offset + ")";
+    return "run.arena" + typed + offset + ")";
   case Base::Weights:
-    return "run.weights<" + type + ">(" + offset + ")";
+    return "run.weights" + typed + offset + ")";
   case Base::Input:
+    return "run.input" + typed + std::to_string(number) + maybeOffset + ")";
   case Base::Output:
-    std::string text = base == Base::Input ? "run.input<" : "run.output<";
-    text += type + ">(" + std::to_string(number);
-    return text + (byteOffset ? ", " + offset : "") + ")";
+    return "run.output" + typed + std::to_string(number) + maybeOffset + ")";
+  case Base::Carried:
+    return "run.at" + typed + "p" + std::to_string(number) + maybeOffset + ")";
   }
   llvm_unreachable("all bases handled");
+}
+
+static bool addTerm(BufferRef &ref, Value scalar, int64_t bytes) {
+  auto found = llvm::find_if(
+      ref.terms, [&](const OffsetTerm &term) { return term.scalar == scalar; });
+  if (found == ref.terms.end()) {
+    ref.terms.push_back({scalar, bytes});
+    return true;
+  }
+  auto total = checkedAdd(found->bytes, bytes);
+  if (!total)
+    return false;
+  found->bytes = *total;
+  if (*total == 0)
+    ref.terms.erase(found);
+  return true;
+}
+
+/// The same for an affine expression of `operands`.
+static bool addExpression(BufferRef &ref, AffineExpr expr, unsigned numDims,
+                          ValueRange operands, int64_t bytes) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return ref.addToOffset(operands[dim.getPosition()], bytes);
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return ref.addToOffset(operands[numDims + symbol.getPosition()], bytes);
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    auto part = checkedMul(constant.getValue(), bytes);
+    auto total = part ? checkedAdd(ref.byteOffset, *part) : std::nullopt;
+    ref.byteOffset = total.value_or(0);
+    return total.has_value();
+  }
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  if (binary.getKind() == AffineExprKind::Add)
+    return addExpression(ref, binary.getLHS(), numDims, operands, bytes) &&
+           addExpression(ref, binary.getRHS(), numDims, operands, bytes);
+  auto scale = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  auto scaled = scale && binary.getKind() == AffineExprKind::Mul
+                    ? checkedMul(scale.getValue(), bytes)
+                    : std::nullopt;
+  return scaled &&
+         addExpression(ref, binary.getLHS(), numDims, operands, *scaled);
+}
+
+bool BufferRef::addToOffset(Value scalar, int64_t bytes) {
+  if (bytes == 0)
+    return true;
+  if (auto constant = getConstantIntValue(scalar)) {
+    auto part = checkedMul(*constant, bytes);
+    auto total = part ? checkedAdd(byteOffset, *part) : std::nullopt;
+    byteOffset = total.value_or(0);
+    return total.has_value();
+  }
+  // Sums and multiples are taken apart, so that row t - 1 of a buffer is known
+  // to be the one before row t. What can't be is a scalar of its own.
+  BufferRef split = *this;
+  Operation *def = scalar.getDefiningOp();
+  bool isSplit = false;
+  if (auto add = dyn_cast_or_null<arith::AddIOp>(def)) {
+    isSplit = split.addToOffset(add.getLhs(), bytes) &&
+              split.addToOffset(add.getRhs(), bytes);
+  } else if (auto subtract = dyn_cast_or_null<arith::SubIOp>(def)) {
+    isSplit = bytes != INT64_MIN &&
+              split.addToOffset(subtract.getLhs(), bytes) &&
+              split.addToOffset(subtract.getRhs(), -bytes);
+  } else if (auto multiply = dyn_cast_or_null<arith::MulIOp>(def)) {
+    auto factor = getConstantIntValue(multiply.getRhs());
+    auto scaled = factor ? checkedMul(*factor, bytes) : std::nullopt;
+    isSplit = scaled && split.addToOffset(multiply.getLhs(), *scaled);
+  } else if (auto apply = dyn_cast_or_null<affine::AffineApplyOp>(def)) {
+    AffineMap map = apply.getAffineMap();
+    isSplit = addExpression(split, map.getResult(0), map.getNumDims(),
+                            apply.getMapOperands(), bytes);
+  }
+  if (isSplit) {
+    *this = std::move(split);
+    return true;
+  }
+  return addTerm(*this, scalar, bytes);
+}
+
+static bool haveSameTerms(const BufferRef &a, const BufferRef &b) {
+  return a.terms.size() == b.terms.size() &&
+         llvm::all_of(a.terms, [&](const OffsetTerm &term) {
+           return llvm::any_of(b.terms, [&](const OffsetTerm &other) {
+             return term.scalar == other.scalar && term.bytes == other.bytes;
+           });
+         });
+}
+
+bool haveSameStrides(const BufferRef &a, const BufferRef &b) {
+  if (a.shape != b.shape)
+    return false;
+  for (auto [extent, left, right] :
+       llvm::zip_equal(a.shape, a.strides, b.strides))
+    if (extent > 1 && left != right)
+      return false;
+  return true;
+}
+
+bool areSamePlace(const BufferRef &a, const BufferRef &b) {
+  return a.base == b.base && a.number == b.number &&
+         a.byteOffset == b.byteOffset && a.elementType == b.elementType &&
+         haveSameTerms(a, b) && haveSameStrides(a, b);
 }
 
 SmallVector<ByteRange> BufferRef::ranges(bool cover) const {
@@ -114,23 +237,49 @@ bool BufferTable::isViewLike(Operation *op) {
       op);
 }
 
+LogicalResult moveToElement(BufferRef &ref, ValueRange indices,
+                            Operation *user) {
+  for (auto [index, stride] : llvm::zip_equal(indices, ref.strides)) {
+    auto bytes = checkedMul(stride, ref.getElementBytes());
+    if (!bytes || !ref.addToOffset(index, *bytes))
+      return user->emitError("indexes beyond 2^63 bytes");
+  }
+  ref.shape.clear();
+  ref.strides.clear();
+  return success();
+}
+
+/// Reports at `user`, or nowhere if that is null.
+static LogicalResult report(Operation *user, const Twine &message,
+                            Operation *note = nullptr,
+                            const char *noteText = "") {
+  if (!user)
+    return failure();
+  InFlightDiagnostic diagnostic = user->emitError(message);
+  if (note)
+    diagnostic.attachNote(note->getLoc()) << noteText;
+  return failure();
+}
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << "'" << type << "'";
+  return text;
+}
+
 FailureOr<BufferRef> BufferTable::resolve(Value value, Operation *user) {
   auto found = known.find(value);
   if (found != known.end())
     return found->second;
   auto type = dyn_cast<MemRefType>(value.getType());
-  if (!type || !type.hasStaticShape()) {
-    user->emitError() << "operand of type " << value.getType()
-                      << " is unsupported by the CUDA target, which needs "
-                         "static shapes";
-    return failure();
-  }
-  if (!getCppType(type.getElementType()) || !getContentBytes(type)) {
-    user->emitError() << "element type " << type.getElementType()
-                      << " is unsupported by the CUDA target, which has f32, "
-                         "f64, i1, i8, i16, i32, i64 and index";
-    return failure();
-  }
+  if (!type || !type.hasStaticShape())
+    return report(user, "operand of type " + print(value.getType()) +
+                            " is unsupported by the CUDA target, which needs "
+                            "static shapes");
+  if (!getCppType(type.getElementType()) || !getContentBytes(type))
+    return report(user, "element type " + print(type.getElementType()) +
+                            " is unsupported by the CUDA target, which has "
+                            "f32, f64, i1, i8, i16, i32, i64 and index");
   FailureOr<BufferRef> ref = compute(value, user);
   if (succeeded(ref))
     known[value] = *ref;
@@ -139,22 +288,23 @@ FailureOr<BufferRef> BufferTable::resolve(Value value, Operation *user) {
 
 FailureOr<BufferRef> BufferTable::computeArgument(BlockArgument argument,
                                                   Operation *user) {
-  if (argument.getOwner() != &function.getBody().front()) {
-    user->emitError("a memref that control flow carries is unsupported by the "
-                    "CUDA target");
-    return failure();
-  }
+  if (argument.getOwner() != &function.getBody().front())
+    return report(user, "a memref that control flow carries is unsupported by "
+                        "the CUDA target but in scf.for, scf.while, scf.if and "
+                        "scf.index_switch");
   auto type = cast<MemRefType>(argument.getType());
-  if (!type.getLayout().isIdentity()) {
-    user->emitError() << "argument " << argument.getArgNumber() << " of type "
-                      << type << " is unsupported by the CUDA target, whose "
-                      << "inputs and outputs have the identity layout";
-    return failure();
-  }
+  if (!type.getLayout().isIdentity())
+    return report(user, "argument " + Twine(argument.getArgNumber()) +
+                            " of type " + print(type) +
+                            " is unsupported by the CUDA target, whose inputs "
+                            "and outputs have the identity layout");
   BufferRef ref;
   ref.base = isArenaArgument(argument)    ? BufferRef::Base::Arena
              : isOutputArgument(argument) ? BufferRef::Base::Output
                                           : BufferRef::Base::Input;
+  ref.root = argument;
+  if (ref.base != BufferRef::Base::Arena)
+    ref.baseAlignment = kCallerAlignment;
   for (BlockArgument other :
        function.getArguments().take_front(argument.getArgNumber()))
     if (!isArenaArgument(other) &&
@@ -168,17 +318,78 @@ FailureOr<BufferRef> BufferTable::computeArgument(BlockArgument argument,
 static FailureOr<BufferRef> computeAlloc(memref::AllocOp alloc,
                                          Operation *user) {
   BufferRef ref;
+  ref.root = alloc;
   if (alloc->hasAttr(kArenaArgAttr))
     return ref;
   if (auto slot = alloc->getAttrOfType<SlotAttr>(kSlotAttr)) {
-    ref.byteOffset = slot.getOffset();
+    ref.byteOffset = ref.rootOffset = slot.getOffset();
     return ref;
   }
-  InFlightDiagnostic diagnostic = user->emitError(
-      "uses a buffer without a place in the arena, which the CUDA target "
-      "doesn't allocate; run memplan-plan-arena and memplan-materialize-arena");
-  diagnostic.attachNote(alloc.getLoc()) << "the buffer is made here";
-  return failure();
+  return report(user,
+                "uses a buffer without a place in the arena, which the CUDA "
+                "target doesn't allocate; run memplan-plan-arena and "
+                "memplan-materialize-arena",
+                alloc, "the buffer is made here");
+}
+
+/// One of several buffers: the first source if all are that, else a variable.
+FailureOr<BufferRef> BufferTable::computeCarried(const CarriedBuffer &buffer,
+                                                 Operation *user) {
+  auto ref = resolve(buffer.sources.front(), user);
+  if (failed(ref) || !buffer.isVariable)
+    return ref;
+  BufferRef variable;
+  variable.base = BufferRef::Base::Carried;
+  variable.number = buffer.number;
+  variable.baseAlignment = buffer.alignment;
+  variable.strides = ref->strides;
+  return variable;
+}
+
+/// Moves `ref` from the view's source to its result.
+LogicalResult BufferTable::offsetByView(BufferRef &ref, Operation *op) {
+  if (auto view = dyn_cast<memref::ViewOp>(op)) {
+    if (!ref.addToOffset(view.getByteShift(), 1))
+      return failure();
+    // A planned buffer is one of its own; the plan keeps it apart from others.
+    if (view->hasAttr(kSlotAttr) && ref.terms.empty()) {
+      ref.root = view;
+      ref.rootOffset = ref.byteOffset;
+    }
+    return success();
+  }
+  if (auto subview = dyn_cast<memref::SubViewOp>(op)) {
+    for (auto [offset, stride] :
+         llvm::zip_equal(subview.getMixedOffsets(), ref.strides)) {
+      auto bytes = checkedMul(stride, ref.getElementBytes());
+      if (!bytes)
+        return failure();
+      if (auto value = dyn_cast<Value>(offset)) {
+        if (!ref.addToOffset(value, *bytes))
+          return failure();
+        continue;
+      }
+      ref.byteOffset += *getConstantIntValue(offset) * *bytes;
+    }
+    return success();
+  }
+  auto recast = dyn_cast<memref::ReinterpretCastOp>(op);
+  if (!recast)
+    return success();
+  // Its offset counts from the base, which is the source's first element less
+  // the source's own offset.
+  auto source = cast<MemRefType>(recast.getSource().getType());
+  SmallVector<int64_t> strides;
+  int64_t sourceOffset;
+  if (failed(source.getStridesAndOffset(strides, sourceOffset)) ||
+      ShapedType::isDynamic(sourceOffset))
+    return failure();
+  ref.byteOffset -= sourceOffset * ref.getElementBytes();
+  OpFoldResult offset = recast.getMixedOffsets().front();
+  if (auto value = dyn_cast<Value>(offset))
+    return success(ref.addToOffset(value, ref.getElementBytes()));
+  ref.byteOffset += *getConstantIntValue(offset) * ref.getElementBytes();
+  return success();
 }
 
 FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
@@ -195,14 +406,19 @@ FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
   }
   Operation *def = value.getDefiningOp();
   auto unsupported = [&]() -> FailureOr<BufferRef> {
-    InFlightDiagnostic diagnostic =
-        user->emitError() << "uses a memref of type " << type
-                          << " whose place the CUDA target can't tell";
-    if (def)
-      diagnostic << ": it comes from '" << def->getName() << "'";
-    return failure();
+    std::string from =
+        def ? ": it comes from '" + def->getName().getStringRef().str() + "'"
+            : "";
+    return report(user, "uses a memref of type " + print(type) +
+                            " whose place the CUDA target can't tell" + from);
   };
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
+  if (const CarriedBuffer *buffer = carried.find(value)) {
+    ref = computeCarried(*buffer, user);
+    if (succeeded(ref) && !hasStrides) {
+      strides = ref->strides; // those of all sources
+      hasStrides = true;
+    }
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
     ref = computeArgument(argument, user);
   } else if (auto alloc = dyn_cast<memref::AllocOp>(def)) {
     ref = computeAlloc(alloc, user);
@@ -213,36 +429,16 @@ FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
     ref = BufferRef();
     ref->base = BufferRef::Base::Weights;
     ref->byteOffset = weights.weights[index->second].blockOffset;
+    ref->root = value;
+    ref->rootOffset = ref->byteOffset;
   } else if (isViewLike(def)) {
     ref = resolve(def->getOperand(0), user);
     if (failed(ref))
       return failure();
-    if (auto view = dyn_cast<memref::ViewOp>(def)) {
-      auto shift = getConstantIntValue(view.getByteShift());
-      if (!shift)
-        return unsupported();
-      ref->byteOffset += *shift;
-    } else if (auto subview = dyn_cast<memref::SubViewOp>(def)) {
-      for (auto [offset, stride] :
-           llvm::zip_equal(subview.getMixedOffsets(), ref->strides)) {
-        auto known = getConstantIntValue(offset);
-        if (!known)
-          return unsupported();
-        ref->byteOffset += *known * stride * ref->getElementBytes();
-      }
-    } else if (auto recast = dyn_cast<memref::ReinterpretCastOp>(def)) {
-      // Its offset counts from the base, which is the source's first element
-      // less the source's own offset.
-      auto source = cast<MemRefType>(recast.getSource().getType());
-      SmallVector<int64_t> sourceStrides;
-      int64_t sourceOffset;
-      if (failed(source.getStridesAndOffset(sourceStrides, sourceOffset)) ||
-          ShapedType::isDynamic(sourceOffset) ||
-          ShapedType::isDynamic(typeOffset))
-        return unsupported();
-      ref->byteOffset += (typeOffset - sourceOffset) * ref->getElementBytes();
-    } else if (isa<memref::CastOp, memref::AssumeAlignmentOp,
-                   memref::MemorySpaceCastOp>(def)) {
+    if (failed(offsetByView(*ref, def)))
+      return unsupported();
+    if (isa<memref::CastOp, memref::AssumeAlignmentOp,
+            memref::MemorySpaceCastOp>(def)) {
       strides = ref->strides; // those of the type may be unknown
       hasStrides = true;
     }

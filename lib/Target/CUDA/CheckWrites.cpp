@@ -2,6 +2,7 @@
 
 #include "CheckWrites.h"
 
+#include "Overlap.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -59,7 +60,40 @@ static bool readsOwnElement(Operation *op, OpOperand &read,
   return true;
 }
 
-static LogicalResult checkDestination(Operation *op, const BufferRef &ref) {
+/// Whether some thread may read what another one writes. `inStep`: each thread
+/// reads what it alone writes, if the two are the same place.
+static bool mayInterfere(BufferTable &buffers, const BufferRef &read,
+                         const BufferRef &written, bool inStep) {
+  inStep &= isSame(read, written);
+  auto isCarried = [](const BufferRef &ref) {
+    return ref.base == BufferRef::Base::Carried;
+  };
+  bool isFixed = read.terms.empty() && written.terms.empty() &&
+                 !isCarried(read) && !isCarried(written);
+  if (isFixed)
+    return startTogether(read, written) && !inStep;
+  if (!buffers.getCarried().mayShareBuffer(read, written))
+    return false;
+  // Offsets count from the buffer's start; that of a variable from what it
+  // points at, which has to be the same.
+  auto getOffset = [](const BufferRef &ref) {
+    return ref.byteOffset - ref.rootOffset;
+  };
+  auto pointsAtStart = [&](const BufferRef &ref) {
+    return !isCarried(ref) || !buffers.getCarried().get(ref.number).isInside;
+  };
+  bool areComparable = (isCarried(read) && isCarried(written) &&
+                        read.number == written.number) ||
+                       (pointsAtStart(read) && pointsAtStart(written));
+  if (!areComparable)
+    return read.getNumElements() != 0 && written.getNumElements() != 0;
+  Overlap overlap =
+      computeOverlap(read, getOffset(read), written, getOffset(written));
+  return overlap.canBeShifted || (overlap.canStartTogether && !inStep);
+}
+
+static LogicalResult checkDestination(BufferTable &buffers, Operation *op,
+                                      const BufferRef &ref) {
   if (ref.base == BufferRef::Base::Input)
     return op->emitError() << "writes to input " << ref.number
                            << ", and inputs are only read; mark an output "
@@ -67,13 +101,39 @@ static LogicalResult checkDestination(Operation *op, const BufferRef &ref) {
   if (ref.base == BufferRef::Base::Weights)
     return op->emitError("writes to a memref.global, and weights are only "
                          "read; use a memref.alloc");
+  if (ref.base == BufferRef::Base::Carried &&
+      buffers.getCarried().get(ref.number).isReadOnly)
+    return op->emitError("writes to a memref that may be an input or a "
+                         "memref.global, which are only read; copy those to a "
+                         "memref.alloc before control flow carries them");
   return success();
+}
+
+static LogicalResult reportInterference(Operation *op, const BufferRef &read,
+                                        OpOperand &source,
+                                        const BufferRef &written,
+                                        OpOperand &destination) {
+  if (read.root == written.root && read.terms.empty() && written.terms.empty())
+    return op->emitError()
+           << "reads operand " << source.getOperandNumber()
+           << " in another order than it writes the same bytes as operand "
+           << destination.getOperandNumber()
+           << ", which the CUDA target's threads can't; write to another "
+              "memref";
+  return op->emitError()
+         << "may overwrite as operand " << destination.getOperandNumber()
+         << " what it has yet to read as operand " << source.getOperandNumber()
+         << ": the CUDA target can't tell that they are apart, since offsets "
+            "or "
+            "control flow decide it; copy what is read to another memref";
 }
 
 LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
   SmallVector<OpOperand *> destinations;
   if (auto copy = dyn_cast<memref::CopyOp>(op))
     destinations.push_back(&copy.getTargetMutable());
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    destinations.push_back(&store.getMemrefMutable());
   else if (auto styled = dyn_cast<DestinationStyleOpInterface>(op))
     for (OpOperand &init : styled.getDpsInitsMutable())
       destinations.push_back(&init);
@@ -81,7 +141,7 @@ LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
     if (!isa<MemRefType>(destination->get().getType()))
       continue;
     auto written = buffers.resolve(destination->get(), op);
-    if (failed(written) || failed(checkDestination(op, *written)))
+    if (failed(written) || failed(checkDestination(buffers, op, *written)))
       return failure();
     for (OpOperand &operand : op->getOpOperands()) {
       if (&operand == destination || !isa<MemRefType>(operand.get().getType()))
@@ -89,15 +149,9 @@ LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
       auto read = buffers.resolve(operand.get(), op);
       if (failed(read))
         return failure();
-      if (startTogether(*read, *written) &&
-          !(isSame(*read, *written) &&
-            readsOwnElement(op, operand, *destination)))
-        return op->emitError()
-               << "reads operand " << operand.getOperandNumber()
-               << " in another order than it writes the same bytes as operand "
-               << destination->getOperandNumber()
-               << ", which the CUDA target's threads can't; write to another "
-                  "memref";
+      if (mayInterfere(buffers, *read, *written,
+                       readsOwnElement(op, operand, *destination)))
+        return reportInterference(op, *read, operand, *written, *destination);
     }
   }
   return success();

@@ -2,9 +2,9 @@
 
 #include "memplan/Target/CUDA/EmitCUDA.h"
 
-#include "CheckWrites.h"
 #include "CppText.h"
 #include "Emitter.h"
+#include "HostCode.h"
 #include "Safetensors.h"
 #include "SourceWriter.h"
 #include "memplan/Analysis/Liveness.h"
@@ -14,37 +14,13 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
 namespace memplan {
 
 namespace {
-
-/// The families of ops that have kernels. Named linalg ops became generic.
-OpEmitter findEmitter(Operation *op) {
-  static const llvm::StringMap<OpEmitter> emitters = {
-      {"linalg.generic", emitGeneric},
-      {"memref.copy", emitCopy},
-      {"memplan.conv", emitConv},
-      {"memplan.matmul", emitMatMul},
-      {"memplan.reduce_window", emitReduceWindow},
-      {"memplan.rowwise", emitRowwise},
-  };
-  return emitters.lookup(op->getName().getStringRef());
-}
-
-/// Ops that need no code: views, constants, and the end of lives.
-bool needsNoCode(Operation *op) {
-  if (auto exit = dyn_cast<func::ReturnOp>(op))
-    return exit.getNumOperands() == 0;
-  return BufferTable::isViewLike(op) || isa<memref::DeallocOp>(op) ||
-         op->hasTrait<OpTrait::ConstantLike>() ||
-         (isMemoryEffectFree(op) && isOpTriviallyDead(op));
-}
 
 /// The one public function with a body.
 FailureOr<func::FuncOp> findEntry(ModuleOp module) {
@@ -76,10 +52,10 @@ FailureOr<func::FuncOp> findEntry(ModuleOp module) {
 /// One emitter then serves all of linalg.
 LogicalResult generalize(func::FuncOp entry) {
   SmallVector<linalg::LinalgOp> named;
-  for (Operation &op : entry.getBody().front())
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-      if (!isa<linalg::GenericOp>(op))
-        named.push_back(linalgOp);
+  entry.walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op))
+      named.push_back(op);
+  });
   IRRewriter rewriter(entry.getContext());
   for (linalg::LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
@@ -161,34 +137,19 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
   if (failed(weights) || failed(generalize(*entry)))
     return failure();
   BufferTable buffers(*entry, *weights);
+  buffers.getCarried().analyze();
   Emitter emitter(buffers);
-  ProgramText program{options,  getModelName(*module).str(),
-                      {},       {},
-                      *weights, 0,
-                      256,      {},
-                      emitter,  {}};
+  ProgramText program{
+      options, getModelName(*module).str(), {}, {}, *weights, 0, 256, {},
+      emitter};
   if (failed(readInterface(*entry, program)))
     return failure();
   readLives(*entry, program);
   // Numbered after generalization: an op takes one point before and after it.
   ProgramPoints points(*entry);
-  bool good = true;
-  for (Operation &op : entry->getBody().front()) {
-    if (needsNoCode(&op))
-      continue;
-    OpEmitter emit = findEmitter(&op);
-    if (!emit) {
-      op.emitError() << "'" << op.getName()
-                     << "' is unsupported by the CUDA target";
-      good = false;
-      continue;
-    }
-    good &=
-        succeeded(emit(emitter, &op)) && succeeded(checkWrites(buffers, &op));
-    program.points.resize(emitter.launches.size(), points.begin(&op));
-  }
-  if (!good)
+  if (failed(HostCode(emitter, points).emitBlock(entry->getBody().front())))
     return failure();
+  emitter.pruneSteps();
   emitter.pruneDefinitions();
   auto source = writeSource(program, *module);
   if (failed(source))

@@ -3,6 +3,7 @@
 #include "Emitter.h"
 
 #include "CppText.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,8 +32,7 @@ std::string Emitter::define(StringRef hint, StringRef text) {
   return name;
 }
 
-/// Adds the identifiers in `text` that stand outside of strings.
-static void collectIdentifiers(StringRef text, llvm::StringSet<> &found) {
+void collectIdentifiers(StringRef text, llvm::StringSet<> &found) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_'; };
   while (!text.empty()) {
     if (text.consume_front("\"")) {
@@ -44,6 +44,67 @@ static void collectIdentifiers(StringRef text, llvm::StringSet<> &found) {
     found.insert(word);
     text = text.drop_front(word.size());
   }
+}
+
+void collectIdentifiers(const Emitter &emitter, const HostStep &step,
+                        llvm::StringSet<> &found) {
+  collectIdentifiers(step.text, found);
+  if (step.kind != HostStep::Kind::Launch)
+    return;
+  const Launch &launch = emitter.launches[step.launch];
+  collectIdentifiers(launch.call, found);
+  for (const PointerArgument &pointer : launch.pointers)
+    collectIdentifiers(emitter.getPointer("", pointer.ref), found);
+}
+
+FailureOr<std::string> Emitter::getHostScalar(Value value, Operation *user) {
+  auto found = hostNames.find(value);
+  if (found != hostNames.end())
+    return found->second;
+  TypedAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    if (auto literal = getCppLiteral(constant))
+      return *literal;
+  user->emitError() << "uses a scalar of type " << value.getType()
+                    << " that the CUDA target's host code can't compute";
+  return failure();
+}
+
+std::string Emitter::getPointer(StringRef type, const BufferRef &ref) const {
+  return ref.pointer(type,
+                     [&](Value scalar) { return hostNames.lookup(scalar); });
+}
+
+void Emitter::pruneSteps() {
+  auto getDefined = [&](const HostStep &step) -> StringRef {
+    if (step.kind == HostStep::Kind::Launch) {
+      const Launch &launch = launches[step.launch];
+      return launch.result ? StringRef(launch.result->name) : StringRef();
+    }
+    return step.kind == HostStep::Kind::Statement ? StringRef(step.defines)
+                                                  : StringRef();
+  };
+  std::vector<bool> kept(steps.size(), false);
+  llvm::StringSet<> used;
+  for (bool changed = true; changed;) {
+    changed = false;
+    // Mostly uses come later: one round from the end, and one more a loop.
+    for (size_t i = steps.size(); i-- > 0;) {
+      StringRef defined = getDefined(steps[i]);
+      if (kept[i] || (!defined.empty() && !used.contains(defined)))
+        continue;
+      kept[i] = changed = true;
+      collectIdentifiers(*this, steps[i], used);
+    }
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (kept[i]) {
+      if (next != i)
+        steps[next] = std::move(steps[i]);
+      ++next;
+    }
+  steps.resize(next);
 }
 
 void Emitter::pruneDefinitions() {
@@ -64,7 +125,7 @@ void Emitter::pruneDefinitions() {
 static std::string listTypes(ArrayRef<PointerArgument> pointers, bool written) {
   SmallVector<std::string> types;
   for (const PointerArgument &pointer : pointers)
-    if (pointer.written == written)
+    if (pointer.written == written && !pointer.isWorkspace)
       types.push_back(pointer.ref.format());
   return llvm::join(types, ", ");
 }
@@ -79,7 +140,7 @@ void Emitter::addLaunch(Operation *op, StringRef what,
     int64_t bytes =
         pointer.ref.getNumElements() * pointer.ref.getElementBytes();
     read += pointer.read ? bytes : 0;
-    written += pointer.written ? bytes : 0;
+    written += pointer.written && !pointer.isWorkspace ? bytes : 0;
   }
   std::string inputs = listTypes(pointers, /*written=*/false);
   launch.title = what.str() + (inputs.empty() ? "" : " ") + inputs + " -> " +
@@ -87,6 +148,10 @@ void Emitter::addLaunch(Operation *op, StringRef what,
                  formatBytes(read) + ", writes " + formatBytes(written);
   launch.pointers.assign(pointers.begin(), pointers.end());
   launch.call = std::move(call);
+  HostStep step{HostStep::Kind::Launch, {}, {}, {}};
+  step.launch = launches.size();
+  step.point = point;
+  steps.push_back(std::move(step));
   launches.push_back(std::move(launch));
 }
 
@@ -101,6 +166,10 @@ std::string KernelText::number(StringRef type, const Twine &name,
     argument = "FastDiv(" + argument + ")";
   parameters.push_back({type.str() + " " + text, text, argument});
   return text;
+}
+
+void KernelText::scalar(StringRef type, StringRef name, StringRef argument) {
+  parameters.push_back({(type + " " + name).str(), name.str(), argument.str()});
 }
 
 std::string KernelText::pointer(StringRef name, const BufferRef &ref, bool read,

@@ -2,7 +2,8 @@
 //
 // An op emitter turns one op of @main into launches. It resolves operands
 // (BufferTable), defines kernels and functors (`define`: equal text is defined
-// once), and appends launches. Private to lib/Target/CUDA.
+// once), and appends launches. What stands around launches, such as the head of
+// a loop, are steps (HostCode.h appends those). Private to lib/Target/CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +25,12 @@ struct PointerArgument {
   BufferRef ref;
   bool read;
   bool written;
+  bool isWorkspace = false; ///< Written, but no result.
+};
+
+/// A variable of the emitted host code.
+struct HostVariable {
+  std::string type, name;
 };
 
 /// One call in the emitted `run`.
@@ -33,6 +40,32 @@ struct Launch {
   std::string title; ///< For its comment: what it computes of which shapes.
   std::vector<PointerArgument> pointers;
   std::string call; ///< An expression of type memplan_status.
+  /// What the call reads back from the device, if it does.
+  std::optional<HostVariable> result;
+};
+
+/// A step of the emitted `run`, in order.
+struct HostStep {
+  enum class Kind {
+    Launch,     ///< Launch number `launch`.
+    Statement,  ///< `text`.
+    Check,      ///< The same, to be kept even if nobody uses what it defines.
+    OpenLoop,   ///< `text` begins a loop and ends with a brace.
+    CloseLoop,  ///< The innermost loop's end.
+    Break,      ///< `text` is the head of an `if` that leaves the loop.
+    OpenBranch, ///< `text` begins an `if` and ends with a brace.
+    Else,       ///< `text` begins the next branch.
+    CloseBranch ///< The innermost `if`'s end.
+  };
+  Kind kind;
+  std::string text;
+  std::string comment; ///< Stands before it.
+  std::string defines; ///< The variable that a statement declares or sets.
+  size_t launch = 0;
+  /// The program point (Analysis/ProgramPoints.h) that the checked mode's lives
+  /// are brought to: of a launch, before an op with regions (OpenLoop,
+  /// OpenBranch), after it (all others).
+  int64_t point = 0;
 };
 
 /// One `Gemm<T>` of the model, made in load.
@@ -52,7 +85,13 @@ public:
   };
   std::vector<Definition> definitions;
   std::vector<Launch> launches;
+  std::vector<HostStep> steps;
   std::vector<GemmObject> gemms;
+
+  /// The program point of launches to come.
+  int64_t point = 0;
+  /// Scalars that the host code has in variables.
+  llvm::DenseMap<mlir::Value, std::string> hostNames;
 
   /// Stands for the name in the text of a definition.
   static constexpr llvm::StringLiteral kName = "$NAME";
@@ -64,6 +103,17 @@ public:
   /// Appends a launch of `op`; the title gets the op's operand types.
   void addLaunch(mlir::Operation *op, llvm::StringRef what,
                  llvm::ArrayRef<PointerArgument> pointers, std::string call);
+
+  /// A scalar of the host code as an expression: a variable's name or a
+  /// literal. Reports at `user` what is neither.
+  mlir::FailureOr<std::string> getHostScalar(mlir::Value value,
+                                             mlir::Operation *user);
+
+  /// A typed pointer, in terms of the emitted `Run run`.
+  std::string getPointer(llvm::StringRef type, const BufferRef &ref) const;
+
+  /// Drops steps that define what nobody uses: compilers warn of them.
+  void pruneSteps();
 
   /// Drops definitions that no launch needs, such as that of an epilogue which
   /// the matrix product does itself: compilers warn of them.
@@ -82,6 +132,9 @@ public:
   /// name gives the same parameter. Returns the name.
   std::string number(llvm::StringRef type, const llvm::Twine &name,
                      int64_t value);
+  /// The same for a scalar that the host code computes.
+  void scalar(llvm::StringRef type, llvm::StringRef name,
+              llvm::StringRef argument);
   std::string pointer(llvm::StringRef name, const BufferRef &ref, bool read,
                       bool written);
 
@@ -104,6 +157,12 @@ private:
   std::vector<Parameter> parameters;
 };
 
+/// Adds the identifiers in `text` that stand outside of strings.
+void collectIdentifiers(llvm::StringRef text, llvm::StringSet<> &found);
+/// Those that a step uses.
+void collectIdentifiers(const Emitter &emitter, const HostStep &step,
+                        llvm::StringSet<> &found);
+
 /// Threads a block of kernels that do without barriers.
 inline constexpr int64_t kMapThreads = 256;
 
@@ -115,6 +174,7 @@ using OpEmitter = llvm::LogicalResult (*)(Emitter &, mlir::Operation *);
 
 llvm::LogicalResult emitGeneric(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitCopy(Emitter &, mlir::Operation *);
+llvm::LogicalResult emitStore(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitConv(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitMatMul(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitReduceWindow(Emitter &, mlir::Operation *);

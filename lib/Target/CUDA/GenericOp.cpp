@@ -14,6 +14,29 @@ namespace memplan {
 
 namespace {
 
+/// The last argument of `map` is `value`: a literal, or a parameter `name`.
+LogicalResult addScalar(Emitter &emitter, Operation *op, Value value,
+                        StringRef name, MapKernel &map) {
+  TypedAttr constant;
+  std::optional<std::string> literal;
+  if (matchPattern(value, m_Constant(&constant)))
+    literal = getCppLiteral(constant);
+  if (literal) {
+    map.arguments.back().literal = *literal;
+    return success();
+  }
+  auto type = getCppType(value.getType());
+  if (!type)
+    return op->emitError() << "scalar of type " << value.getType()
+                           << " is unsupported by the CUDA target";
+  auto found = emitter.getHostScalar(value, op);
+  if (failed(found))
+    return failure();
+  map.scalars.push_back({*type, name.str(), *found});
+  map.arguments.back().literal = name;
+  return success();
+}
+
 /// The operands of a linalg.generic as a map's; reductions included.
 FailureOr<MapKernel> readGeneric(Emitter &emitter, linalg::GenericOp op) {
   MapKernel map;
@@ -44,17 +67,9 @@ FailureOr<MapKernel> readGeneric(Emitter &emitter, linalg::GenericOp op) {
     bool read = map.function.uses(number), written = op.isDpsInit(&operand);
     map.arguments.emplace_back();
     if (!isa<MemRefType>(operand.get().getType())) {
-      TypedAttr constant;
-      std::optional<std::string> literal;
-      if (matchPattern(operand.get(), m_Constant(&constant)))
-        literal = getCppLiteral(constant);
-      if (read && !literal) {
-        op.emitError() << "scalar operand " << number
-                       << " is unsupported by the CUDA target unless it is a "
-                          "constant";
+      if (read &&
+          failed(addScalar(emitter, op, operand.get(), names[number], map)))
         return failure();
-      }
-      map.arguments.back().literal = literal.value_or("");
       continue;
     }
     if (!read && !written)
@@ -91,10 +106,7 @@ public:
                    " * blockDim.x + threadIdx.x;\n"
                    "  if (i >= count)\n    return;\n";
     outerIndex.decode("i");
-    for (const MapOperand &operand : map.operands)
-      kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
-    for (const PointerArgument &table : map.function.tables)
-      kernel.pointer(table.name, table.ref, /*read=*/true, /*written=*/false);
+    addParameters(kernel, map);
     for (unsigned result : map.results) {
       const MapOperand &operand = map.operands[result];
       kernel.body += "  " + *getCppType(operand.ref.elementType) + " " +
@@ -229,6 +241,27 @@ LogicalResult emitCopy(Emitter &emitter, Operation *raw) {
   map.function = ScalarFunction::argument(0);
   map.arguments = {MapArgument{0, ""}};
   map.results = {1};
+  emitMapKernel(emitter, map);
+  return success();
+}
+
+LogicalResult emitStore(Emitter &emitter, Operation *raw) {
+  auto op = cast<memref::StoreOp>(raw);
+  auto ref = emitter.buffers.resolve(op.getMemRef(), op);
+  if (failed(ref))
+    return failure();
+  MapKernel map;
+  map.op = op;
+  map.title = "memref.store";
+  MapOperand to{"y", *ref, {}, /*read=*/false, /*written=*/true};
+  if (failed(moveToElement(to.ref, op.getIndices(), op)))
+    return failure();
+  map.operands = {to};
+  map.function = ScalarFunction::argument(0);
+  map.arguments.emplace_back();
+  map.results = {0};
+  if (failed(addScalar(emitter, op, op.getValueToStore(), "x0", map)))
+    return failure();
   emitMapKernel(emitter, map);
   return success();
 }

@@ -28,6 +28,17 @@ FailureOr<MapOperand> makeMapOperand(Emitter &emitter, Operation *op,
   return operand;
 }
 
+void addParameters(KernelText &kernel, const MapKernel &map) {
+  for (const MapOperand &operand : map.operands)
+    kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
+  for (const PointerArgument &table : map.function.tables)
+    kernel.pointer(table.name, table.ref, /*read=*/true, /*written=*/false);
+  for (const MapScalar &scalar : map.scalars)
+    kernel.scalar(scalar.type, scalar.name, scalar.value);
+  for (const ScalarFunction::Capture &capture : map.function.captures)
+    kernel.scalar(capture.type, capture.name, capture.value);
+}
+
 namespace {
 
 /// Elements that one thread can load and store at once; 1 if it can't.
@@ -47,7 +58,7 @@ int64_t getVectorWidth(const MapKernel &map, const LoopNest &nest) {
     if (coefficients.back() == 0 && !operand.written)
       continue; // one element for all lanes
     if (coefficients.back() != 1 ||
-        operand.ref.byteOffset % (width * operand.ref.getElementBytes()) != 0)
+        !operand.ref.isAligned(width * operand.ref.getElementBytes()))
       return 1;
     for (int64_t coefficient : ArrayRef(coefficients).drop_back())
       if (coefficient % width != 0)
@@ -71,10 +82,7 @@ public:
                    " * blockDim.x + threadIdx.x;\n"
                    "  if (i >= count)\n    return;\n";
     index.decode("i", width);
-    for (const MapOperand &operand : map.operands)
-      kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
-    for (const PointerArgument &table : map.function.tables)
-      kernel.pointer(table.name, table.ref, /*read=*/true, /*written=*/false);
+    addParameters(kernel, map);
     for (unsigned i = 0; i < map.operands.size(); ++i)
       places.push_back(index.offset(i, map.operands[i].name));
     if (width == 1)

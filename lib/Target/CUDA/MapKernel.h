@@ -17,11 +17,16 @@ struct MapOperand {
   bool written = false;
 };
 
-/// What a block argument of the function stands for: an operand's element or a
-/// literal.
+/// What a block argument of the function stands for: an operand's element, or a
+/// literal or a parameter of the kernel.
 struct MapArgument {
   int operand = -1;
   std::string literal;
+};
+
+/// A scalar of the host code that the kernel gets as a parameter.
+struct MapScalar {
+  std::string type, name, value;
 };
 
 struct MapKernel {
@@ -31,6 +36,7 @@ struct MapKernel {
   std::vector<MapOperand> operands;
   ScalarFunction function;
   std::vector<MapArgument> arguments;
+  std::vector<MapScalar> scalars;
   llvm::SmallVector<unsigned> results; ///< Written operands, in result order.
 };
 
@@ -39,6 +45,9 @@ struct MapKernel {
 mlir::FailureOr<MapOperand>
 makeMapOperand(Emitter &emitter, mlir::Operation *op, mlir::Value value,
                mlir::AffineMap map, llvm::StringRef name);
+
+/// Declares the kernel's parameters for elements and scalars.
+void addParameters(KernelText &kernel, const MapKernel &map);
 
 /// Defines the kernel and launches it; nothing for an empty space.
 void emitMapKernel(Emitter &emitter, const MapKernel &map);

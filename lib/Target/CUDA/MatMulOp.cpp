@@ -55,6 +55,7 @@ private:
   std::vector<std::optional<MapOperand>> extras; ///< Over the output's dims.
   std::vector<MapOperand> loopExtras;            ///< Over (batch..., m, n, k).
   ScalarFunction epilogue;
+  std::optional<BufferRef> workspace;
 
   // What of the epilogue the GEMM does itself.
   std::string activation = "None";
@@ -83,6 +84,12 @@ LogicalResult MatMulText::read() {
                           << d.ref.elementType
                           << " is unsupported by the CUDA target, which takes "
                              "one type";
+  if (Value scratch = op.getWorkspace()) {
+    auto ref = emitter.buffers.resolve(scratch, op);
+    if (failed(ref))
+      return failure();
+    workspace = *ref;
+  }
   SmallVector<std::string> names = {"acc"};
   for (size_t i = 0; i < op.getExtras().size(); ++i)
     names.push_back("e" + std::to_string(i));
@@ -205,7 +212,7 @@ std::optional<GemmPlan> MatMulText::planGemm(bool withC) const {
 /// Whether every address that the GEMM gets is a multiple of 16 bytes, which
 /// its algorithms count on.
 bool isAligned(const GemmPlan &plan, unsigned access, const BufferRef &ref) {
-  if (ref.byteOffset % 16 != 0)
+  if (!ref.isAligned(16))
     return false;
   for (int64_t stride : plan.outer.coefficients[access])
     if (stride * ref.getElementBytes() % 16 != 0)
@@ -262,7 +269,7 @@ LogicalResult MatMulText::emit() {
            isAligned(*plan, B, second.ref) && isAligned(*plan, D, d.ref) &&
            // A swapped product's columns are m, along which no bias goes.
            !(plan->swapped && bias >= 0) &&
-           (bias < 0 || loopExtras[bias].ref.byteOffset % 16 == 0) &&
+           (bias < 0 || loopExtras[bias].ref.isAligned(16)) &&
            (c < 0 || isAligned(*plan, C, loopExtras[c].ref));
   };
   bool isFloat = isa<FloatType>(a.ref.elementType);
@@ -306,6 +313,9 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
       list({plan.batch, plan.strideA, plan.strideB, plan.strideD}) +
       ", /*c=*/" + list({plan.ldc, plan.strideC}) +
       "}, GemmEpilogue::" + activation + ", /*usesC=*/" + flag(c >= 0);
+  if (workspace)
+    gemm.arguments +=
+        ", /*workspace=*/" + std::to_string(workspace->getNumElements());
   std::string object =
       "run.model.gemms[" + std::to_string(emitter.gemms.size()) + "]";
   emitter.gemms.push_back(gemm);
@@ -317,6 +327,8 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
     if (extra >= 0)
       pointers.push_back(
           {loopExtras[extra].name, loopExtras[extra].ref, true, false});
+  if (workspace)
+    pointers.push_back({"workspace", *workspace, false, true, true});
   // One call a point of the outer loop, which is short: an unrolled list.
   SmallVector<std::string> calls;
   SmallVector<int64_t> point(plan.outer.getNumDims(), 0);
@@ -331,12 +343,15 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
     std::string call = object + ".run(run.stream, ";
     call += at(plan.swapped ? "b" : "a", A) + ", " +
             at(plan.swapped ? "a" : "b", B) + ", " + at("y", D);
-    if (fused && (bias >= 0 || c >= 0 || alpha != 1))
+    if (workspace || bias >= 0 || c >= 0 || alpha != 1)
       call += ", " + (bias < 0 ? "nullptr" : loopExtras[bias].name);
-    if (fused && (c >= 0 || alpha != 1))
+    if (workspace || c >= 0 || alpha != 1)
       call += ", " + formatFloat(alpha);
-    if (c >= 0)
-      call += ", " + at(loopExtras[c].name, C) + ", " + formatFloat(beta);
+    if (workspace || c >= 0)
+      call += ", " + (c < 0 ? "nullptr" : at(loopExtras[c].name, C)) + ", " +
+              formatFloat(beta);
+    if (workspace)
+      call += ", workspace";
     calls.push_back(call + ")");
     more = false;
     for (unsigned dim = point.size(); dim-- > 0 && !more;) {

@@ -29,6 +29,8 @@ ScalarFunction::call(llvm::function_ref<std::string(unsigned)> argument,
     operands.push_back("int64_t(" + index(dim) + ")");
   for (const PointerArgument &table : tables)
     operands.push_back(table.name);
+  for (const Capture &capture : captures)
+    operands.push_back(capture.name);
   if (numResults > 1)
     operands.append(results.begin(), results.end());
   return text + "(" + llvm::join(operands, ", ") + ")";
@@ -47,8 +49,6 @@ private:
   FailureOr<std::string> getOperand(Value value, Operation *user);
   LogicalResult emitOp(Operation *inner);
   LogicalResult emitLoad(memref::LoadOp load);
-  FailureOr<std::string> emitAffine(AffineExpr expr, AffineMap map,
-                                    ValueRange operands, Operation *user);
   void bind(Value value, std::string expression);
   /// Where to report: bodies made from named ops may have no locations.
   InFlightDiagnostic emitErrorAt(Operation *inner) {
@@ -89,10 +89,17 @@ FailureOr<std::string> ScalarCode::getOperand(Value value, Operation *user) {
   if (matchPattern(value, m_Constant(&constant)))
     if (auto literal = getCppLiteral(constant))
       return text[value] = *literal;
-  emitErrorAt(user) << "uses a scalar of type " << value.getType()
-                    << " from outside its region, which is unsupported by the "
-                       "CUDA target unless it is a constant";
-  return failure();
+  auto type = getCppType(value.getType());
+  auto host = emitter.hostNames.find(value);
+  if (!type || host == emitter.hostNames.end()) {
+    emitErrorAt(user) << "uses a scalar of type " << value.getType()
+                      << " from outside its region that the CUDA target's host "
+                         "code can't compute";
+    return failure();
+  }
+  std::string name = "s" + std::to_string(function.captures.size());
+  function.captures.push_back({*type, name, host->second});
+  return text[value] = name;
 }
 
 void ScalarCode::bind(Value value, std::string expression) {
@@ -104,39 +111,6 @@ void ScalarCode::bind(Value value, std::string expression) {
   statements += "  const " + *getCppType(value.getType()) + " " + name + " = " +
                 expression + ";\n";
   text[value] = name;
-}
-
-FailureOr<std::string> ScalarCode::emitAffine(AffineExpr expr, AffineMap map,
-                                              ValueRange operands,
-                                              Operation *user) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return "int64_t(" + std::to_string(constant.getValue()) + ")";
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return getOperand(operands[dim.getPosition()], user);
-  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-    return getOperand(operands[map.getNumDims() + symbol.getPosition()], user);
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  auto lhs = emitAffine(binary.getLHS(), map, operands, user);
-  auto rhs = emitAffine(binary.getRHS(), map, operands, user);
-  if (failed(lhs) || failed(rhs))
-    return failure();
-  // Divisors are positive; the remainder takes the divisor's sign.
-  std::string floor =
-      *lhs + " / " + *rhs + " - (" + *lhs + " % " + *rhs + " < 0)";
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return "(" + *lhs + " + " + *rhs + ")";
-  case AffineExprKind::Mul:
-    return "(" + *lhs + " * " + *rhs + ")";
-  case AffineExprKind::FloorDiv:
-    return "(" + floor + ")";
-  case AffineExprKind::CeilDiv:
-    return "(" + *lhs + " / " + *rhs + " + (" + *lhs + " % " + *rhs + " > 0))";
-  case AffineExprKind::Mod:
-    return "(" + *lhs + " - " + *rhs + " * (" + floor + "))";
-  default:
-    llvm_unreachable("all binary kinds handled");
-  }
 }
 
 LogicalResult ScalarCode::emitLoad(memref::LoadOp load) {
@@ -180,7 +154,10 @@ LogicalResult ScalarCode::emitOp(Operation *inner) {
   }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(inner)) {
     AffineMap map = apply.getAffineMap();
-    auto value = emitAffine(map.getResult(0), map, apply.getOperands(), inner);
+    auto value = getAffineExpression(
+        map.getResult(0), map.getNumDims(), [&](unsigned operand) {
+          return getOperand(apply.getOperand(operand), inner);
+        });
     if (failed(value))
       return failure();
     bind(apply, *value);
@@ -232,6 +209,8 @@ LogicalResult ScalarCode::defineFunction(ValueRange yielded) {
   for (const PointerArgument &table : function.tables)
     parameters.push_back("const " + *getCppType(table.ref.elementType) + " *" +
                          table.name);
+  for (const ScalarFunction::Capture &capture : function.captures)
+    parameters.push_back(capture.type + " " + capture.name);
   std::string type = *getCppType(yielded.front().getType());
   if (results.size() == 1) {
     statements += "  return " + results.front() + ";\n";

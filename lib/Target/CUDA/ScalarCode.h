@@ -18,6 +18,12 @@ public:
   llvm::SmallVector<int64_t> indices;
   /// Memrefs that it reads at places of its own choice.
   std::vector<PointerArgument> tables;
+  /// Scalars of the host code around it: parameters of this name, which the
+  /// kernel is to get with that value.
+  struct Capture {
+    std::string type, name, value;
+  };
+  std::vector<Capture> captures;
   unsigned numResults = 1;
   llvm::SmallVector<mlir::Type> resultTypes;
   /// What it computes in a word or two, for names: "add_max".

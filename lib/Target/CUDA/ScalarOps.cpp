@@ -263,4 +263,37 @@ getScalarExpression(Operation *op, ArrayRef<std::string> operands) {
   return {{text, pattern->word}};
 }
 
+FailureOr<std::string> getAffineExpression(
+    AffineExpr expr, unsigned numDims,
+    llvm::function_ref<FailureOr<std::string>(unsigned)> getOperand) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return "int64_t(" + std::to_string(constant.getValue()) + ")";
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return getOperand(dim.getPosition());
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return getOperand(numDims + symbol.getPosition());
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  auto lhs = getAffineExpression(binary.getLHS(), numDims, getOperand);
+  auto rhs = getAffineExpression(binary.getRHS(), numDims, getOperand);
+  if (failed(lhs) || failed(rhs))
+    return failure();
+  // Divisors are positive; the remainder takes the divisor's sign.
+  std::string floor =
+      *lhs + " / " + *rhs + " - (" + *lhs + " % " + *rhs + " < 0)";
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return "(" + *lhs + " + " + *rhs + ")";
+  case AffineExprKind::Mul:
+    return "(" + *lhs + " * " + *rhs + ")";
+  case AffineExprKind::FloorDiv:
+    return "(" + floor + ")";
+  case AffineExprKind::CeilDiv:
+    return "(" + *lhs + " / " + *rhs + " + (" + *lhs + " % " + *rhs + " > 0))";
+  case AffineExprKind::Mod:
+    return "(" + *lhs + " - " + *rhs + " * (" + floor + "))";
+  default:
+    llvm_unreachable("all binary kinds handled");
+  }
+}
+
 } // namespace memplan

@@ -3,6 +3,7 @@
 #ifndef MEMPLAN_LIB_TARGET_CUDA_SCALAROPS_H
 #define MEMPLAN_LIB_TARGET_CUDA_SCALAROPS_H
 
+#include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/Operation.h"
 
 #include <optional>
@@ -19,6 +20,12 @@ struct ScalarExpression {
 /// once); nullopt if the target does not have the op.
 std::optional<ScalarExpression>
 getScalarExpression(mlir::Operation *op, llvm::ArrayRef<std::string> operands);
+
+/// An affine expression in 64 bits; `getOperand` gives its dims and, after
+/// those, its symbols, and fails after it has reported why.
+mlir::FailureOr<std::string> getAffineExpression(
+    mlir::AffineExpr expr, unsigned numDims,
+    llvm::function_ref<mlir::FailureOr<std::string>(unsigned)> getOperand);
 
 } // namespace memplan
 

@@ -4,6 +4,7 @@
 
 #include "CppText.h"
 #include "Safetensors.h"
+#include "StepWriter.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -13,8 +14,6 @@ namespace memplan {
 
 namespace {
 
-/// Launches a function: one that can be read, and not so many functions.
-constexpr size_t kLaunchesPerFunction = 32;
 class SourceWriter {
 public:
   SourceWriter(const ProgramText &program, ModuleOp module)
@@ -29,21 +28,17 @@ private:
   void writeWeightTable();
   void writeRun(StringRef launches);
   void writeDefinitions();
-  void writeLaunches();
-  void writeLaunch(size_t number);
-  void writeLives(int64_t point);
+  size_t writeLaunches();
   void writeTensorTable(StringRef kind, ArrayRef<TensorInfo> tensors);
   void writeLoad();
   void writeRunFunction();
-  std::string listRanges(const Launch &launch, bool written);
 
   const ProgramText &program;
   const std::string &name;
   ModuleOp module;
   std::string text;
   llvm::raw_string_ostream os;
-  size_t nextLife = 0; ///< Of program.lives, which begin in this order.
-  std::vector<const BufferLife *> alive;
+  size_t numFunctions = 0; ///< That launch.
 };
 
 std::string describe(const TensorInfo &tensor) {
@@ -95,6 +90,8 @@ void SourceWriter::writeModel() {
   if (size_t count = program.emitter.gemms.size())
     os << "  GemmContext gemmContext;\n"
        << "  Gemm<float> gemms[" << count << "];\n";
+  if (program.countReadbacks() != 0)
+    os << "  Readback readback;\n";
   os << "  ArenaGuard guard;\n"
      << "};\n\n"
      << "namespace {\n\n"
@@ -153,6 +150,18 @@ void SourceWriter::writeRun(StringRef launches) {
 
 )";
   // nvcc warns of members of a local type that nobody calls.
+  if (StringRef(launches).contains("run.at<"))
+    os << R"(  // A buffer that one of several pointers leads to.
+  template <class T>
+  static T *at(char *buffer, size_t offset = 0) {
+    return reinterpret_cast<T *>(buffer + offset);
+  }
+  template <class T>
+  static const T *at(const char *buffer, size_t offset = 0) {
+    return reinterpret_cast<const T *>(buffer + offset);
+  }
+
+)";
   os << R"(  // The plan's claims, empty but in checked host builds: what of the arena a launch writes and
   // reads, and when a buffer in it lives.
   memplan_status before(const char *what, std::initializer_list<Range> writes,
@@ -185,83 +194,7 @@ void SourceWriter::writeDefinitions() {
     os << definition.text << "\n";
 }
 
-std::string SourceWriter::listRanges(const Launch &launch, bool written) {
-  SmallVector<std::string> ranges;
-  for (const PointerArgument &pointer : launch.pointers) {
-    if (pointer.ref.base != BufferRef::Base::Arena ||
-        !(written ? pointer.written : pointer.read))
-      continue;
-    for (const ByteRange &range : pointer.ref.ranges(/*cover=*/written)) {
-      std::string text = "{" + pointer.name;
-      if (range.offset)
-        text += " + " +
-                std::to_string(range.offset / pointer.ref.getElementBytes());
-      text += ", " + std::to_string(range.bytes);
-      if (range.count != 1)
-        text += ", " + std::to_string(range.count) + ", " +
-                std::to_string(range.stride);
-      ranges.push_back(text + "}");
-    }
-  }
-  return "{" + llvm::join(ranges, ", ") + "}";
-}
-
-/// Ends what has ended by `point` and begins what begins at it.
-void SourceWriter::writeLives(int64_t point) {
-  llvm::erase_if(alive, [&](const BufferLife *life) {
-    if (life->upper > point)
-      return false;
-    os << "  MEMPLAN_TRY(run.end(" << life->offset << ", " << life->bytes
-       << "));\n";
-    return true;
-  });
-  for (; nextLife < program.lives.size() &&
-         program.lives[nextLife].lower <= point;
-       ++nextLife) {
-    const BufferLife &life = program.lives[nextLife];
-    if (life.upper <= point)
-      continue; // of an op that needed no launch
-    os << wrapAtCommas("MEMPLAN_TRY(run.begin(" + std::to_string(life.offset) +
-                           ", " + std::to_string(life.bytes) + ", " +
-                           quoteForString(life.name) + "));",
-                       "  ");
-    alive.push_back(&life);
-  }
-}
-
-void SourceWriter::writeLaunch(size_t number) {
-  const Launch &launch = program.emitter.launches[number];
-  writeLives(program.points[number]);
-  os << "  // [" << number << "] " << escapeForComment(launch.node) << "\n"
-     << "  //     " << escapeForComment(launch.title, 1000) << "\n"
-     << "  {\n";
-  for (const PointerArgument &pointer : launch.pointers)
-    os << "    " << (pointer.written ? "" : "const ")
-       << *getCppType(pointer.ref.elementType) << " *" << pointer.name << " = "
-       << pointer.ref.pointer(pointer.written) << ";\n";
-  std::string what = quoteForString(launch.node);
-  std::string writes = listRanges(launch, /*written=*/true);
-  os << wrapAtCommas("MEMPLAN_TRY(run.before(" + what + ", " + writes + ", " +
-                         listRanges(launch, /*written=*/false) + "));",
-                     "    ")
-     << wrapAtCommas("MEMPLAN_TRY(" + launch.call + ");", "    ")
-     << wrapAtCommas("MEMPLAN_TRY(run.after(" + what + ", " + writes + "));",
-                     "    ")
-     << "  }\n";
-}
-
-void SourceWriter::writeLaunches() {
-  size_t count = program.emitter.launches.size();
-  for (size_t first = 0; first < count; first += kLaunchesPerFunction) {
-    size_t last = std::min(count, first + kLaunchesPerFunction);
-    os << "//===- Launches " << first << " to " << last - 1
-       << " -===//\n\nmemplan_status launches" << first / kLaunchesPerFunction
-       << "(const Run &run) {\n";
-    for (size_t number = first; number < last; ++number)
-      writeLaunch(number);
-    os << "  return MEMPLAN_OK;\n}\n\n";
-  }
-}
+size_t SourceWriter::writeLaunches() { return StepWriter(program, os).write(); }
 
 void SourceWriter::writeTensorTable(StringRef kind,
                                     ArrayRef<TensorInfo> tensors) {
@@ -312,6 +245,8 @@ void SourceWriter::writeLoad() {
   os << ", model.weights, kWeightsBytes));\n";
   if (hasGemms)
     os << "  MEMPLAN_TRY(model.gemmContext.create());\n";
+  if (program.countReadbacks() != 0)
+    os << "  MEMPLAN_TRY(model.readback.create());\n";
   for (auto [number, gemm] : llvm::enumerate(program.emitter.gemms))
     os << wrapAtCommas("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
                            "].create(model.gemmContext, " +
@@ -364,6 +299,8 @@ void SourceWriter::writeLoad() {
   if (hasGemms)
     os << "  for (auto &gemm : model->gemms)\n    gemm.destroy();\n"
        << "  model->gemmContext.destroy();\n";
+  if (program.countReadbacks() != 0)
+    os << "  model->readback.destroy();\n";
   os << "  deviceFree(model->block);\n  delete model;\n}\n\n";
 }
 
@@ -405,14 +342,12 @@ memplan_status checkPointers(const char *kind, const void *const *pointers,
       os << "  MEMPLAN_TRY(model->guard.protect(inputs[" << number << "], "
          << name << "_inputs[" << number << "].bytes, " << name << "_inputs["
          << number << "].name));\n";
-  size_t count = program.emitter.launches.size();
-  if (count != 0)
+  if (numFunctions != 0)
     os << "  const Run run{*model, inputs, outputs, stream};\n";
   else
     os << "  (void)stream;\n";
-  for (size_t first = 0; first < count; first += kLaunchesPerFunction)
-    os << "  MEMPLAN_TRY(launches" << first / kLaunchesPerFunction
-       << "(run));\n";
+  for (size_t i = 0; i < numFunctions; ++i)
+    os << "  MEMPLAN_TRY(launches" << i << "(run));\n";
   os << "  return model->guard.leave();\n}\n";
 }
 
@@ -421,9 +356,9 @@ std::string SourceWriter::write() {
   writeModel();
   writeWeightTable();
   std::string before = std::exchange(text, "");
-  writeLaunches();
+  numFunctions = writeLaunches();
   std::string launches = std::exchange(text, before);
-  if (!program.emitter.launches.empty())
+  if (numFunctions != 0)
     writeRun(launches);
   writeDefinitions();
   os << launches << "} // namespace\n\n";
@@ -431,12 +366,45 @@ std::string SourceWriter::write() {
   writeTensorTable("output", program.outputs);
   os << "size_t " << name << "_weights_bytes(void) { return kWeightsBytes; }\n"
      << "size_t " << name << "_arena_bytes(void) { return kArenaBytes; }\n\n";
+  if (size_t count = program.countReadbacks())
+    os << "size_t " << name << "_num_readbacks(void) { return " << count
+       << "; }\n\n";
   writeLoad();
   writeRunFunction();
   return std::move(text);
 }
 
 } // namespace
+
+size_t ProgramText::countReadbacks() const {
+  return llvm::count_if(emitter.steps, [&](const HostStep &step) {
+    return step.kind == HostStep::Kind::Launch &&
+           emitter.launches[step.launch].result;
+  });
+}
+
+/// The declaration that only models with readbacks have.
+static std::string describeReadbacks(const ProgramText &program) {
+  if (program.countReadbacks() == 0)
+    return "";
+  return "/* Places where `run` reads a value back from the device. */\n"
+         "size_t " +
+         program.options.name + "_num_readbacks(void);\n\n";
+}
+
+/// What the comment on `run` says of streams.
+static std::string describeRun(const ProgramText &program) {
+  size_t count = program.countReadbacks();
+  if (count == 0)
+    return "/* Asynchronous on `stream`; allocates nothing; may be captured "
+           "into a CUDA graph.\n";
+  return "/* Runs on `stream` and allocates nothing. It reads values back from "
+         "the device to\n * choose its way (in " +
+         std::to_string(count) + (count == 1 ? " place" : " places") +
+         ", as often as control passes there): each time it\n * waits for the "
+         "stream. So it can't be captured into a CUDA graph; that is an\n * "
+         "error.\n";
+}
 
 FailureOr<std::string> writeSource(const ProgramText &program,
                                    ModuleOp module) {
@@ -472,6 +440,7 @@ std::string writeHeader(const ProgramText &program) {
      << formatBytes(program.weights.bytes) << " */\n"
      << "size_t " << name << "_arena_bytes(void);   /* "
      << formatBytes(program.arenaBytes) << " */\n\n"
+     << describeReadbacks(program)
      << "/* Reads the weights and prepares for runs. `device_block`: device "
         "memory of\n"
      << " * weights_bytes + arena_bytes, aligned to "
@@ -487,9 +456,7 @@ std::string writeHeader(const ProgramText &program) {
      << " * already holds what an earlier load put there. */\n"
      << "memplan_status " << name << "_load_parts(" << name
      << "_t **out, const char *weights_path, void *weights, void *arena);\n\n"
-     << "/* Asynchronous on `stream`; allocates nothing; may be captured into "
-        "a "
-        "CUDA graph.\n"
+     << describeRun(program)
      << " * Device pointers, aligned to 16 bytes, in the order of the tables; "
         "the inputs\n"
      << " * are only read. */\n"

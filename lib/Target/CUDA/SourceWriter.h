@@ -31,8 +31,9 @@ struct ProgramText {
   int64_t arenaBytes = 0, arenaAlignment = 256;
   std::vector<BufferLife> lives;
   const Emitter &emitter;
-  /// The program point of each launch.
-  std::vector<int64_t> points;
+
+  /// How often a value is read back from the device, in places of the code.
+  size_t countReadbacks() const;
 };
 
 std::string writeHeader(const ProgramText &program);

@@ -41,7 +41,8 @@ public:
                       : MemRefType();
       if (!type)
         return;
-      if (type.getMemorySpace() == arena.getMemorySpace()) {
+      if (type.getMemorySpace() == arena.getMemorySpace() &&
+          !op->hasAttr(kWorkspaceAttr)) {
         int64_t bytes = getContentBytes(type).value_or(0);
         if (!slot.getParts())
           add(index, op, type, 0, bytes, slot.getLower(), slot.getUpper());
@@ -201,18 +202,24 @@ std::vector<ArenaPeak> findPeaks(ModuleOp module) {
 void printPeaks(ModuleOp module, llvm::raw_ostream &os) {
   for (const ArenaPeak &peak : findPeaks(module))
     printPeak(peak, os);
-  int64_t arena = 0, inputs = 0, outputs = 0;
+  int64_t arena = 0, workspace = 0, inputs = 0, outputs = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!function.isPublic() || function.isExternal())
       continue;
     if (auto arenas = function->getAttrOfType<ArrayAttr>(kArenasAttr))
       for (auto attribute : arenas.getAsRange<ArenaAttr>())
         arena += attribute.getBytes();
+    function.walk([&](Operation *op) {
+      if (op->hasAttr(kWorkspaceAttr) && op->getNumResults() == 1)
+        if (auto type = dyn_cast<MemRefType>(op->getResult(0).getType()))
+          workspace = std::max(workspace, getContentBytes(type).value_or(0));
+    });
     inputs += sumOfArguments(function, /*outputs=*/false);
     outputs += sumOfArguments(function, /*outputs=*/true);
   }
   os << "all in all: " << getWeightsBytes(module) << " bytes of weights, "
-     << arena << " of activations, 0 of workspace; the caller's own: " << inputs
+     << arena << " of activations, up to " << workspace
+     << " of workspace inside of them; the caller's own: " << inputs
      << " of inputs, " << outputs << " of outputs\n";
 }
 

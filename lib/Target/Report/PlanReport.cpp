@@ -115,6 +115,9 @@ llvm::Error emitPlanJSON(ModuleOp module, llvm::raw_ostream &os) {
       for (auto [index, buffer] : llvm::enumerate(plan.buffers))
         json.object([&, &buffer = buffer, index = index] {
           json.attribute("name", "b" + std::to_string(index));
+          json.attribute("cause", buffer.op->hasAttr(kWorkspaceAttr)
+                                      ? "workspace"
+                                      : "activation");
           json.attribute("bytes", buffer.bytes);
           json.attribute("lower", buffer.slot.getLower());
           json.attribute("upper", buffer.slot.getUpper());
@@ -154,6 +157,9 @@ llvm::Error emitPlanCSV(ModuleOp module, llvm::raw_ostream &os) {
         static_cast<long long>(plan.spaces));
   os << "id,lower,upper,size,offset\n";
   for (auto [index, buffer] : llvm::enumerate(plan.buffers)) {
+    // The problem as the solver had it: what is offered came after.
+    if (buffer.op->hasAttr(kWorkspaceAttr))
+      continue;
     if (ArrayAttr parts = buffer.slot.getParts()) {
       for (auto [number, part] : llvm::enumerate(parts.getAsRange<PartAttr>()))
         os << 'b' << index << '.' << number << ',' << part.getLower() << ','

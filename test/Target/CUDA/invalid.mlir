@@ -11,7 +11,6 @@
 // RUN: not memplan-opt %t/conv-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-type.mlir
 // RUN: not memplan-opt %t/matmul-types.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/matmul-types.mlir
 // RUN: not memplan-opt %t/rowwise-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/rowwise-type.mlir
-// RUN: not memplan-opt %t/captured.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/captured.mlir
 // RUN: not memplan-opt %t/scalar-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/scalar-type.mlir
 
 //--- type.mlir
@@ -111,18 +110,6 @@ func.func @main(%x: memref<2x4xi8>, %y: memref<2xi8> {bufferize.result}) {
     ^bb0(%e: i8):
       memplan.yield %e : i8
     }
-  return
-}
-
-//--- captured.mlir
-// CHECK: error: uses a scalar of type 'f32' from outside its region, which is unsupported by the CUDA target unless it is a constant
-func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
-  %c0 = arith.constant 0 : index
-  %s = memref.load %x[%c0] : memref<4xf32>
-  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<4xf32>) {
-  ^bb0(%old: f32):
-    linalg.yield %s : f32
-  }
   return
 }
 

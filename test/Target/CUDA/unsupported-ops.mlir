@@ -3,14 +3,12 @@
 // All of them are reported, each at its place.
 func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
   %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
-  %f = arith.constant 1.0 : f32
-  // CHECK: unsupported-ops.mlir":[[# @LINE + 1]]:{{[0-9]+}}): error: 'memref.store' is unsupported by the CUDA target
-  memref.store %f, %y[%c0] : memref<4xf32>
-  // CHECK: unsupported-ops.mlir":[[# @LINE + 1]]:{{[0-9]+}}): error: 'scf.for' is unsupported by the CUDA target
-  scf.for %i = %c0 to %c4 step %c1 {
-    memref.store %f, %y[%i] : memref<4xf32>
+  // CHECK: unsupported-ops.mlir":[[# @LINE + 1]]:{{[0-9]+}}): error: 'memref.prefetch' is unsupported by the CUDA target
+  memref.prefetch %x[%c0], read, locality<3>, data : memref<4xf32>
+  // CHECK: unsupported-ops.mlir":[[# @LINE + 1]]:{{[0-9]+}}): error: 'scf.forall' is unsupported by the CUDA target
+  scf.forall (%i) in (%c4) {
+    memref.copy %x, %y : memref<4xf32> to memref<4xf32>
   }
   // CHECK: error: math.ctpop on 'i32' is unsupported by the CUDA target
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}

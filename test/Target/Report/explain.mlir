@@ -11,7 +11,7 @@
 // CHECK: 1024   33.3%        2048  [1, 3)          256xf32  'b'; 'second', 'sum'
 // CHECK: 1024   33.3%        2048  [2, 4)          256xf32  'c'; 'sum', 'last'
 // CHECK: change first: 'a', 1024 bytes; without it 2048 bytes would be live at most
-// CHECK: all in all: 0 bytes of weights, 3072 of activations, 0 of workspace; the caller's own: 1024 of inputs, 1024 of outputs
+// CHECK: all in all: 0 bytes of weights, 3072 of activations, up to 0 of workspace inside of them; the caller's own: 1024 of inputs, 1024 of outputs
 // CHECK: what each technique saves (the arena without it):
 // CHECK: scheduling                0 bytes  (3072)
 // CHECK: forwarding    is switched off

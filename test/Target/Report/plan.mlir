@@ -10,6 +10,7 @@
 // CHECK: "optimal": true,
 // CHECK: "alignment": 256,
 // CHECK: "name": "b0",
+// CHECK-NEXT: "cause": "activation",
 // CHECK-NEXT: "bytes": 40,
 // CHECK-NEXT: "lower": 0,
 // CHECK-NEXT: "upper": 2,

@@ -217,6 +217,30 @@ TEST(Gemm, ShapesThatCantBeAreRefused) {
   EXPECT_NE(std::strstr(memplan_last_error(), "overlap"), nullptr);
 }
 
+TEST(Gemm, WorkspaceMustBeAnnouncedAndAligned) {
+  std::mt19937 random(8);
+  Matrix a(64, random), b(64, random), d(64, random);
+  alignas(256) static char workspace[512];
+  GemmContext context;
+  Gemm<float> with, without;
+  GemmShape s = dense(4, 4, 4, false, false);
+  ASSERT_EQ(with.create(context, "node9", s, GemmEpilogue::None, false, 256),
+            MEMPLAN_OK);
+  ASSERT_EQ(without.create(context, "node9", s, GemmEpilogue::None),
+            MEMPLAN_OK);
+  auto run = [&](const Gemm<float> &gemm, void *given) {
+    return gemm.run(nullptr, a.get(), b.get(), d.get(), nullptr, 1, nullptr, 0,
+                    given);
+  };
+  EXPECT_EQ(run(with, workspace), MEMPLAN_OK);
+  EXPECT_EQ(run(without, nullptr), MEMPLAN_OK);
+  EXPECT_EQ(run(with, nullptr), MEMPLAN_ERROR_ARGUMENT);
+  EXPECT_NE(std::strstr(memplan_last_error(), "node9"), nullptr);
+  EXPECT_EQ(run(without, workspace), MEMPLAN_ERROR_ARGUMENT);
+  EXPECT_EQ(run(with, workspace + 16), MEMPLAN_ERROR_ARGUMENT);
+  EXPECT_NE(std::strstr(memplan_last_error(), "256"), nullptr);
+}
+
 TEST(Gemm, OperandsMustBeAnnouncedAndAligned) {
   std::mt19937 random(7);
   Matrix a(64, random), b(64, random), d(64, random);

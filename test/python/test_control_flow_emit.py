@@ -1,0 +1,420 @@
+"""Loops and branches around kernels: hand-written modules, built for the host, checked as they run, compared with
+numpy."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memplan_tools import ROOT, compiler, host
+
+pytestmark = pytest.mark.usefixtures("memplan_opt")
+
+ROW = "memref<4xf32, strided<[1], offset: ?>>"
+NVCC = shutil.which("nvcc") or ("/usr/local/cuda/bin/nvcc" if Path("/usr/local/cuda/bin/nvcc").exists() else None)
+
+
+def seeded(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+class Program:
+    """`body` writes %y0, %y1, ... from %x0, %x1, ..., all memrefs of the arrays' shapes."""
+
+    def __init__(self, body: str, inputs: list[np.ndarray], expected: list[np.ndarray], readbacks: int = 0,
+                 waits: int | None = None, functions: str = ""):
+        self.body, self.inputs, self.expected, self.functions = body, inputs, expected, functions
+        self.readbacks, self.waits = readbacks, readbacks if waits is None else waits
+
+    def text(self) -> str:
+        def memref(array):
+            element = {"float32": "f32", "int64": "i64", "int32": "i32", "bool": "i1"}[array.dtype.name]
+            return "memref<" + "".join(f"{n}x" for n in array.shape) + element + ">"
+
+        arguments = [f'%x{i}: {memref(a)} {{memplan.name = "x{i}"}}' for i, a in enumerate(self.inputs)]
+        arguments += [f'%y{i}: {memref(a)} {{memplan.name = "y{i}", bufferize.result}}'
+                      for i, a in enumerate(self.expected)]
+        constants = "\n".join(f"  %c{n} = arith.constant {n} : index" for n in range(9))
+        return f"{self.functions}\nfunc.func @main({', '.join(arguments)}) {{\n{constants}\n{self.body}\n  return\n}}\n"
+
+
+def run(program: Program, folder, quick, *flags):
+    source = folder / "m.mlir"
+    source.write_text(program.text())
+    compiler.emit_cuda(source, folder / "out/m", None, *flags)
+    with host.HostModel(folder / "out/m", **quick) as model:
+        for _ in range(2):  # a run leaves nothing behind
+            before = model.counters()
+            outputs = model.run({f"x{i}": x for i, x in enumerate(program.inputs)})
+            after = model.counters()
+            assert after.synchronisations - before.synchronisations == program.waits
+            assert after.allocations == before.allocations
+            for i, expected in enumerate(program.expected):
+                np.testing.assert_allclose(outputs[f"y{i}"], expected, rtol=1e-5, atol=1e-6, err_msg=f"output {i}")
+        if program.readbacks:
+            assert model.library.m_num_readbacks() == program.readbacks
+        else:
+            assert not hasattr(model.library, "m_num_readbacks")
+    header = (folder / "out/m.h").read_text()
+    assert ("may be captured" in header) == (program.readbacks == 0)
+    return (folder / "out/m.cu").read_text()
+
+
+# --- the programs -----------------------------------------------------------------------------------------------
+
+
+def recurrence(trips: int = 5) -> Program:
+    """y[t] = exp(x[t] + h); h = tanh(x[t] + h)"""
+    x = seeded(1, 5, 4)
+    y, h = np.zeros((5, 4), np.float32), np.zeros(4, np.float32)
+    for t in range(trips):
+        y[t], h = np.exp(x[t] + h), np.tanh(x[t] + h)
+    return Program(f"""
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y0 : memref<5x4xf32>)
+  %h = memref.alloc() : memref<4xf32>
+  linalg.fill ins(%zero : f32) outs(%h : memref<4xf32>)
+  scf.for %t = %c0 to %c{trips} step %c1 {{
+    %xt = memref.subview %x0[%t, 0] [1, 4] [1, 1] : memref<5x4xf32> to {ROW}
+    %yt = memref.subview %y0[%t, 0] [1, 4] [1, 1] : memref<5x4xf32> to {ROW}
+    %s = memref.alloc() : memref<4xf32>
+    linalg.add ins(%xt, %h : {ROW}, memref<4xf32>) outs(%s : memref<4xf32>)
+    linalg.tanh ins(%s : memref<4xf32>) outs(%h : memref<4xf32>)
+    linalg.exp ins(%s : memref<4xf32>) outs(%yt : {ROW})
+  }}
+  linalg.exp ins(%h : memref<4xf32>) outs(%y1 : memref<4xf32>)""", [x], [y, np.exp(h)])
+
+
+def no_trips() -> Program:
+    return recurrence(0)
+
+
+def prefix_sums() -> Program:
+    """Row t of the output from row t - 1 of it: apart, since rows are 16 bytes apart."""
+    x = seeded(2, 6, 4)
+    return Program(f"""
+  %first = memref.subview %x0[0, 0] [1, 4] [1, 1] : memref<6x4xf32> to memref<4xf32, strided<[1]>>
+  %to = memref.subview %y0[0, 0] [1, 4] [1, 1] : memref<6x4xf32> to memref<4xf32, strided<[1]>>
+  memref.copy %first, %to : memref<4xf32, strided<[1]>> to memref<4xf32, strided<[1]>>
+  scf.for %t = %c1 to %c6 step %c1 {{
+    %before = arith.subi %t, %c1 : index
+    %xt = memref.subview %x0[%t, 0] [1, 4] [1, 1] : memref<6x4xf32> to {ROW}
+    %yt = memref.subview %y0[%t, 0] [1, 4] [1, 1] : memref<6x4xf32> to {ROW}
+    %yb = memref.subview %y0[%before, 0] [1, 4] [1, 1] : memref<6x4xf32> to {ROW}
+    linalg.add ins(%xt, %yb : {ROW}, {ROW}) outs(%yt : {ROW})
+  }}""", [x], [np.cumsum(x, axis=0)])
+
+
+def odd_columns() -> Program:
+    """Columns are 4 bytes apart, so that no kernel may take 16 at once; steps of 2."""
+    x = seeded(3, 4, 8)
+    y = np.zeros_like(x)
+    y[:, 1:8:2] = np.exp(x[:, 0:7:2])
+    part = "memref<4x1xf32, strided<[8, 1], offset: ?>>"
+    return Program(f"""
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y0 : memref<4x8xf32>)
+  scf.for %t = %c0 to %c7 step %c2 {{
+    %u = arith.addi %t, %c1 : index
+    %xt = memref.subview %x0[0, %t] [4, 1] [1, 1] : memref<4x8xf32> to {part}
+    %yt = memref.subview %y0[0, %u] [4, 1] [1, 1] : memref<4x8xf32> to {part}
+    linalg.exp ins(%xt : {part}) outs(%yt : {part})
+  }}""", [x], [y])
+
+
+def nested() -> Program:
+    """A loop with another and a branch in it, numbers of iterations as values in kernels."""
+    y = np.zeros((3, 4), np.float32)
+    for i in range(3):
+        for j in range(4):
+            y[i, j] = 10 * i + j if (i + j) % 2 == 0 else -1
+    return Program("""
+  %minus = arith.constant -1.0 : f32
+  %ten = arith.constant 10 : index
+  scf.for %i = %c0 to %c3 step %c1 {
+    scf.for %j = %c0 to %c4 step %c1 {
+      %sum = arith.addi %i, %j : index
+      %odd = arith.remsi %sum, %c2 : index
+      %even = arith.cmpi eq, %odd, %c0 : index
+      scf.if %even {
+        %at = memref.subview %y0[%i, %j] [1, 1] [1, 1] : memref<3x4xf32> to memref<1xf32, strided<[1], offset: ?>>
+        linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+            outs(%at : memref<1xf32, strided<[1], offset: ?>>) {
+        ^bb0(%old: f32):
+          %tens = arith.muli %i, %ten : index
+          %n = arith.addi %tens, %j : index
+          %n32 = arith.index_cast %n : index to i32
+          %f = arith.sitofp %n32 : i32 to f32
+          linalg.yield %f : f32
+        }
+      } else {
+        memref.store %minus, %y0[%i, %j] : memref<3x4xf32>
+      }
+    }
+  }""", [], [y])
+
+
+def carried_scalars() -> Program:
+    """Fibonacci's numbers: two scalars of the host that change places, filled in and stored."""
+    y = np.array([1, 1, 2, 3, 5, 8, 13, 21], np.float32)
+    return Program("""
+  %one = arith.constant 1.0 : f32
+  %r:2 = scf.for %t = %c0 to %c8 step %c1 iter_args(%a = %one, %b = %one) -> (f32, f32) {
+    memref.store %a, %y0[%t] : memref<8xf32>
+    %sum = arith.addf %a, %b : f32
+    scf.yield %b, %sum : f32, f32
+  }
+  linalg.fill ins(%r#0 : f32) outs(%y1 : memref<3xf32>)
+  memref.store %r#1, %y1[%c1] : memref<3xf32>""", [], [y, np.array([34, 55, 34], np.float32)])
+
+
+def choice(way: bool) -> Program:
+    """Branches with results in buffers of different sizes, chosen by a value on the device."""
+    x = seeded(4, 4)
+    return Program("""
+  %way = memref.load %x0[] : memref<i1>
+  %t = memref.alloc() : memref<4xf32>
+  linalg.exp ins(%x1 : memref<4xf32>) outs(%t : memref<4xf32>)
+  %r = scf.if %way -> (memref<4xf32, strided<[1], offset: ?>>) {
+    %big = memref.alloc() : memref<100xf32>
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%big : memref<100xf32>)
+    %part = memref.subview %big[8] [4] [1] : memref<100xf32> to memref<4xf32, strided<[1], offset: 8>>
+    linalg.tanh ins(%t : memref<4xf32>) outs(%part : memref<4xf32, strided<[1], offset: 8>>)
+    %cast = memref.cast %part : memref<4xf32, strided<[1], offset: 8>> to memref<4xf32, strided<[1], offset: ?>>
+    scf.yield %cast : memref<4xf32, strided<[1], offset: ?>>
+  } else {
+    %small = memref.alloc() : memref<4xf32>
+    linalg.add ins(%t, %x1 : memref<4xf32>, memref<4xf32>) outs(%small : memref<4xf32>)
+    %cast = memref.cast %small : memref<4xf32> to memref<4xf32, strided<[1], offset: ?>>
+    scf.yield %cast : memref<4xf32, strided<[1], offset: ?>>
+  }
+  linalg.add ins(%r, %t : memref<4xf32, strided<[1], offset: ?>>, memref<4xf32>) outs(%y0 : memref<4xf32>)""",
+                   [np.array(way), x], [(np.tanh(np.exp(x)) if way else np.exp(x) + x) + np.exp(x)], readbacks=1)
+
+
+def chosen() -> Program:
+    return choice(True)
+
+
+def not_chosen() -> Program:
+    return choice(False)
+
+
+def no_else(way: bool) -> Program:
+    """A buffer that dies in the branch, or before it if that is skipped, and another in its place."""
+    x = seeded(5, 64)
+    return Program("""
+  %t = memref.alloc() : memref<64xf32>
+  linalg.exp ins(%x1 : memref<64xf32>) outs(%t : memref<64xf32>)
+  %out = memref.alloc() : memref<64xf32>
+  linalg.tanh ins(%x1 : memref<64xf32>) outs(%out : memref<64xf32>)
+  %way = memref.load %x0[%c1] : memref<2xi1>
+  scf.if %way {
+    %s = memref.alloc() : memref<64xf32>
+    linalg.add ins(%t, %x1 : memref<64xf32>, memref<64xf32>) outs(%s : memref<64xf32>)
+    linalg.sub ins(%s, %t : memref<64xf32>, memref<64xf32>) outs(%out : memref<64xf32>)
+  }
+  %u = memref.alloc() : memref<64xf32>
+  linalg.exp ins(%out : memref<64xf32>) outs(%u : memref<64xf32>)
+  linalg.add ins(%u, %out : memref<64xf32>, memref<64xf32>) outs(%y0 : memref<64xf32>)""",
+                   [np.array([not way, way]), x],
+                   [(lambda v: np.exp(v) + v)(np.exp(x) + x - np.exp(x) if way else np.tanh(x))], readbacks=1)
+
+
+def taken() -> Program:
+    return no_else(True)
+
+
+def skipped() -> Program:
+    return no_else(False)
+
+
+def until(limit: float) -> Program:
+    """Doubles a vector until its sum passes a limit; the sum is made on the device."""
+    x = np.array([1, 2, 3, 4], np.float32)
+    y, rounds = x.copy(), 0
+    while y.sum() < limit:
+        y, rounds = y + y, rounds + 1
+    return Program("""
+  %none = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %zero = arith.constant 0.0 : f32
+  memref.copy %x0, %y0 : memref<4xf32> to memref<4xf32>
+  %limit = memref.load %x1[] : memref<f32>
+  %rounds = scf.while (%n = %none) : (i64) -> i64 {
+    %s = memref.alloc() : memref<f32>
+    linalg.fill ins(%zero : f32) outs(%s : memref<f32>)
+    linalg.reduce { arith.addf } ins(%y0 : memref<4xf32>) outs(%s : memref<f32>) dimensions = [0]
+    %sum = memref.load %s[] : memref<f32>
+    %more = arith.cmpf olt, %sum, %limit : f32
+    scf.condition(%more) %n : i64
+  } do {
+  ^bb0(%n: i64):
+    %t = memref.alloc() : memref<4xf32>
+    linalg.exp ins(%y0 : memref<4xf32>) outs(%t : memref<4xf32>)
+    linalg.log ins(%t : memref<4xf32>) outs(%t : memref<4xf32>)
+    linalg.add ins(%t, %y0 : memref<4xf32>, memref<4xf32>) outs(%y0 : memref<4xf32>)
+    %m = arith.addi %n, %one : i64
+    scf.yield %m : i64
+  }
+  memref.store %rounds, %y1[] : memref<i64>""", [x, np.array(limit, np.float32)], [y, np.array(rounds, np.int64)],
+                   readbacks=2, waits=2 + rounds)
+
+
+def while_some() -> Program:
+    return until(100)
+
+
+def while_none() -> Program:
+    return until(3)
+
+
+def double_buffer(trips: int) -> Program:
+    """Each round transposes from one buffer to the other, which then change places."""
+    x = seeded(6, 3, 4)
+    y = x.reshape(3, 4)
+    for _ in range(trips):
+        y = y.reshape(3, 4).T.copy()
+    return Program(f"""
+  %a = memref.alloc() : memref<12xf32>
+  %b = memref.alloc() : memref<12xf32>
+  %a2 = memref.expand_shape %a [[0, 1]] output_shape [3, 4] : memref<12xf32> into memref<3x4xf32>
+  memref.copy %x0, %a2 : memref<3x4xf32> to memref<3x4xf32>
+  %r:2 = scf.for %t = %c0 to %c{trips} step %c1 iter_args(%p = %a, %q = %b) -> (memref<12xf32>, memref<12xf32>) {{
+    %p2 = memref.expand_shape %p [[0, 1]] output_shape [3, 4] : memref<12xf32> into memref<3x4xf32>
+    %q2 = memref.expand_shape %q [[0, 1]] output_shape [4, 3] : memref<12xf32> into memref<4x3xf32>
+    linalg.transpose ins(%p2 : memref<3x4xf32>) outs(%q2 : memref<4x3xf32>) permutation = [1, 0]
+    scf.yield %q, %p : memref<12xf32>, memref<12xf32>
+  }}
+  memref.copy %r#0, %y0 : memref<12xf32> to memref<12xf32>""", [x], [y.reshape(12)])
+
+
+def swapped_odd() -> Program:
+    return double_buffer(5)
+
+
+def swapped_never() -> Program:
+    return double_buffer(0)
+
+
+def selected() -> Program:
+    """One of two buffers by a number of the host."""
+    x = seeded(7, 2, 4)
+    y = np.stack([np.exp(x[0]) if t % 2 == 0 else np.tanh(x[1]) for t in range(5)])
+    return Program(f"""
+  %a = memref.alloc() : memref<4xf32>
+  %b = memref.alloc() : memref<4xf32>
+  %x0a = memref.subview %x0[0, 0] [1, 4] [1, 1] : memref<2x4xf32> to memref<4xf32, strided<[1]>>
+  %x0b = memref.subview %x0[1, 0] [1, 4] [1, 1] : memref<2x4xf32> to memref<4xf32, strided<[1], offset: 4>>
+  linalg.exp ins(%x0a : memref<4xf32, strided<[1]>>) outs(%a : memref<4xf32>)
+  linalg.tanh ins(%x0b : memref<4xf32, strided<[1], offset: 4>>) outs(%b : memref<4xf32>)
+  scf.for %t = %c0 to %c5 step %c1 {{
+    %odd = arith.remui %t, %c2 : index
+    %even = arith.cmpi eq, %odd, %c0 : index
+    %s = arith.select %even, %a, %b : memref<4xf32>
+    %yt = memref.subview %y0[%t, 0] [1, 4] [1, 1] : memref<5x4xf32> to {ROW}
+    memref.copy %s, %yt : memref<4xf32> to {ROW}
+  }}""", [x], [y])
+
+
+def switch(value: int) -> Program:
+    x = seeded(8, 4)
+    by = {0: np.exp, 3: np.tanh}
+    return Program("""
+  %n = memref.load %x0[] : memref<i64>
+  %i = arith.index_cast %n : i64 to index
+  %r = scf.index_switch %i -> f32
+  case 0 {
+    linalg.exp ins(%x1 : memref<4xf32>) outs(%y0 : memref<4xf32>)
+    %f = arith.constant 7.0 : f32
+    scf.yield %f : f32
+  }
+  case 3 {
+    %t = memref.alloc() : memref<4xf32>
+    linalg.add ins(%x1, %x1 : memref<4xf32>, memref<4xf32>) outs(%t : memref<4xf32>)
+    linalg.tanh ins(%t : memref<4xf32>) outs(%y0 : memref<4xf32>)
+    %f = arith.constant 8.0 : f32
+    scf.yield %f : f32
+  }
+  default {
+    memref.copy %x1, %y0 : memref<4xf32> to memref<4xf32>
+    %f = arith.sitofp %n : i64 to f32
+    scf.yield %f : f32
+  }
+  memref.store %r, %y1[] : memref<f32>""", [np.array(value, np.int64), x],
+                   [{0: np.exp(x), 3: np.tanh(x + x)}.get(value, x),
+                    np.array({0: 7, 3: 8}.get(value, value), np.float32)], readbacks=1)
+
+
+def switch_first() -> Program:
+    return switch(0)
+
+
+def switch_second() -> Program:
+    return switch(3)
+
+
+def switch_default() -> Program:
+    return switch(-5)
+
+
+def device_bounds() -> Program:
+    """Bounds and step from the device; the last step would pass the end of the type."""
+    far = np.iinfo(np.int64).max
+    bounds = np.array([far - 10, far, 4], np.int64)
+    return Program("""
+  %n0 = memref.load %x0[%c0] : memref<3xi64>
+  %n1 = memref.load %x0[%c1] : memref<3xi64>
+  %n2 = memref.load %x0[%c2] : memref<3xi64>
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = scf.for %i = %n0 to %n1 step %n2 iter_args(%n = %zero) -> (i64) : i64 {
+    %m = arith.addi %n, %one : i64
+    memref.store %i, %y0[] : memref<i64>
+    scf.yield %m : i64
+  }
+  memref.store %n, %y1[] : memref<i64>""", [bounds],
+                   [np.array(far - 2, np.int64), np.array(3, np.int64)], readbacks=3)
+
+
+def gather_rows() -> Program:
+    """An offset read back from the device in each iteration."""
+    x, rows = seeded(9, 6, 4), np.array([5, 0, 3], np.int64)
+    return Program(f"""
+  scf.for %t = %c0 to %c3 step %c1 {{
+    %row = memref.load %x1[%t] : memref<3xi64>
+    %i = arith.index_cast %row : i64 to index
+    %xt = memref.subview %x0[%i, 0] [1, 4] [1, 1] : memref<6x4xf32> to {ROW}
+    %yt = memref.subview %y0[%t, 0] [1, 4] [1, 1] : memref<3x4xf32> to {ROW}
+    linalg.exp ins(%xt : {ROW}) outs(%yt : {ROW})
+  }}""", [x, rows], [np.exp(x[rows])], readbacks=1, waits=3)
+
+
+def products() -> Program:
+    """Products of a loop's slices: rows at multiples of 16 bytes are a GEMM's."""
+    a, b = seeded(10, 3, 2, 4), seeded(11, 4, 8)
+    part, result = "memref<2x4xf32, strided<[4, 1], offset: ?>>", "memref<2x8xf32, strided<[8, 1], offset: ?>>"
+    return Program(f"""
+  scf.for %t = %c0 to %c3 step %c1 {{
+    %at = memref.subview %x0[%t, 0, 0] [1, 2, 4] [1, 1, 1] : memref<3x2x4xf32> to {part}
+    %yt = memref.subview %y0[%t, 0, 0] [1, 2, 8] [1, 1, 1] : memref<3x2x8xf32> to {result}
+    memplan.matmul ins(%at, %x1 : {part}, memref<4x8xf32>) outs(%yt : {result})
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      extra_maps = [] {{
+    ^bb0(%acc: f32):
+      memplan.yield %acc : f32
+    }}
+  }}""", [a, b], [a @ b])
+
+
+PROGRAMS = [recurrence, no_trips, prefix_sums, odd_columns, nested, carried_scalars, chosen, not_chosen, taken, skipped,
+            while_some, while_none, swapped_odd, swapped_never, selected, switch_first, switch_second, switch_default,
+            device_bounds, gather_rows, products]
+
+
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
+def test_program(make, quick, tmp_path):
+    run(make(), tmp_path, quick)
