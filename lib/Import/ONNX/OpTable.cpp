@@ -5,11 +5,10 @@
 using namespace memplan::onnx;
 
 llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
-  return {conditionalOps(), constantOps(),  convolutionOps(),
-          elementwiseOps(), indexOps(),     layoutOps(),
-          loopOps(),        matrixOps(),    normalizationOps(),
-          padOps(),         poolingOps(),   recurrentOps(),
-          reductionOps(),   selectionOps(), unaryOps()};
+  return {conditionalOps(),   constantOps(), convolutionOps(), elementwiseOps(),
+          indexOps(),         layoutOps(),   loopOps(),        matrixOps(),
+          normalizationOps(), padOps(),      poolingOps(),     recurrentOps(),
+          reductionOps(),     scanOps(),     selectionOps(),   unaryOps()};
 }
 
 const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {

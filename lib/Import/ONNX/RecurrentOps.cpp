@@ -100,8 +100,10 @@ private:
   Value directionOf(unsigned input, int64_t direction);
   Value clipped(const Scalars &s, Value x);
   Value activate(const Scalars &s, unsigned which, Value x) {
-    return activations[direction * kind.activations.size() + which](
-        s, clipped(s, x));
+    return activation(which)(s, clipped(s, x));
+  }
+  const Activation &activation(unsigned which) {
+    return activations[direction * kind.activations.size() + which];
   }
   int64_t timeDim() const { return isBatchFirst ? 1 : 0; }
   SmallVector<int64_t> stateShape() const {
@@ -398,7 +400,9 @@ void RecurrentBuilder::runLSTM(Step &step) {
         Value candidate = activate(s, 1, preactivation(Cell, before));
         Value cell = s.add(s.mul(forget, before), s.mul(input, candidate));
         Value output = activate(s, 0, preactivation(Out, cell));
-        return SmallVector<Value>{s.mul(output, activate(s, 2, cell)), cell};
+        // The cell is not clipped: onnxruntime clips sums of products alone.
+        Value shown = activation(2)(s, cell);
+        return SmallVector<Value>{s.mul(output, shown), cell};
       });
 }
 

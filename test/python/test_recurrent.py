@@ -1,0 +1,120 @@
+"""RNN, GRU and LSTM with every attribute against ONNX Runtime, in the checked build. The cases of the ONNX backend
+test-suite are in test_node_cases.py."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import onnx_models as om
+from memplan_tools import compiler, host, reference
+from memplan_tools.compare import assert_close
+from test_bad_input import refused  # noqa: F401  (a fixture)
+
+pytestmark = pytest.mark.usefixtures("memplan_opt")
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+#: of opset 14's inputs, those after X, W and R
+OPTIONAL = ["B", "sequence_lens", "initial_h", "initial_c", "P"]
+ALL = tuple(OPTIONAL)
+
+
+def shapes(op, length, batch, size, hidden, directions, layout=0):
+    rows = GATES[op] * hidden
+    state = [batch, directions, hidden] if layout else [directions, batch, hidden]
+    return {"X": [batch, length, size] if layout else [length, batch, size], "W": [directions, rows, size],
+            "R": [directions, rows, hidden], "B": [directions, 2 * rows], "sequence_lens": [batch], "initial_h": state,
+            "initial_c": state, "P": [directions, 3 * hidden], "Y_h": state, "Y_c": state,
+            "Y": [batch, length, directions, hidden] if layout else [length, directions, batch, hidden]}
+
+
+def model(op, length=5, batch=3, size=4, hidden=6, optional=("B",), lengths=None, outputs=("Y", "Y_h", "Y_c"),
+          constant=("W", "R", "B", "P"), opset=14, seed=0, **attributes):
+    """`optional`: inputs that the node has; `lengths`: sequence_lens as a constant; `constant`: inputs that are
+    initializers, the others are inputs of the model."""
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    sizes = shapes(op, length, batch, size, hidden, directions, attributes.get("layout", 0))
+    has = ["X", "W", "R", *OPTIONAL[:5 if op == "LSTM" else 3]]
+    if lengths is not None:
+        optional = (*optional, "sequence_lens")
+    inputs = [name if name in ("X", "W", "R", *optional) else "" for name in has]
+    rng = np.random.default_rng(seed)
+    initializers, given = [], []
+    for name in filter(None, inputs):
+        if name == "sequence_lens" and lengths is not None:
+            initializers.append(om.tensor(name, np.array(lengths, np.int32)))
+        elif name in constant:
+            initializers.append(om.tensor(name, rng.standard_normal(sizes[name]).astype(np.float32)))
+        else:
+            given.append(om.value(name, sizes[name], TensorProto.INT32 if name == "sequence_lens" else om.FLOAT))
+    if op != "LSTM":
+        outputs = [name for name in outputs if name != "Y_c"]
+    names = [name if name in outputs else "" for name in ("Y", "Y_h", "Y_c")]
+    while not names[-1]:
+        names.pop()
+    return om.model([om.node(op, inputs, names, "cell", hidden_size=hidden, **attributes)], given,
+                    [om.value(name, sizes[name]) for name in names if name], initializers, opset)
+
+
+WAYS = ("forward", "reverse", "bidirectional")
+CASES = {}
+for op in GATES:
+    for way in WAYS:
+        CASES[f"{op}_{way}_plain"] = model(op, direction=way, optional=())
+        CASES[f"{op}_{way}_all"] = model(op, direction=way, optional=ALL)
+        CASES[f"{op}_{way}_lengths"] = model(op, direction=way, lengths=[5, 2, 1], optional=("B", "initial_h"))
+        CASES[f"{op}_{way}_clip"] = model(op, direction=way, optional=ALL, clip=0.3)
+    CASES[f"{op}_inputs"] = model(op, optional=ALL, constant=())
+    CASES[f"{op}_opset7"] = model(op, optional=("B", "initial_h"), opset=7)
+    CASES[f"{op}_opset22"] = model(op, optional=("B", "initial_h"), opset=22)
+    CASES[f"{op}_one"] = model(op, length=1, batch=1, size=1, hidden=1, optional=ALL, direction="bidirectional")
+    CASES[f"{op}_wide"] = model(op, length=3, batch=2, size=33, hidden=65)
+    CASES[f"{op}_full_lengths"] = model(op, lengths=[5, 5, 5])
+    for wanted in (("Y",), ("Y_h",), ("Y_c",), ("Y", "Y_c")):
+        if op == "LSTM" or "Y_c" not in wanted:
+            CASES[f"{op}_only_{'_'.join(wanted)}"] = model(op, outputs=wanted, direction="bidirectional")
+for way in WAYS:
+    CASES[f"GRU_{way}_linear"] = model("GRU", direction=way, optional=ALL, linear_before_reset=1)
+    CASES[f"GRU_{way}_linear_clip"] = model("GRU", direction=way, linear_before_reset=1, clip=0.2)
+    CASES[f"LSTM_{way}_coupled"] = model("LSTM", direction=way, optional=("B", "initial_h", "initial_c"),
+                                         input_forget=1)
+CASES["LSTM_coupled_peepholes"] = model("LSTM", optional=("B", "P"), input_forget=1)
+
+ACTIVATIONS = {"Affine": (0.5, 0.25), "Relu": (), "LeakyRelu": (0.1,), "ThresholdedRelu": (0.2,), "Tanh": (),
+               "ScaledTanh": (0.7, 0.9), "Sigmoid": (), "HardSigmoid": (0.3, 0.4), "Elu": (0.6,), "Softsign": (),
+               "Softplus": ()}
+for name, parameters in ACTIVATIONS.items():
+    values = {key: [value] for key, value in zip(("activation_alpha", "activation_beta"), parameters)}
+    CASES[f"RNN_{name}"] = model("RNN", activations=[name], **values)
+for name in ("HardSigmoid", "LeakyRelu", "Elu"):  # of Affine, ONNX Runtime has other defaults than ONNX
+    CASES[f"RNN_{name}_defaults"] = model("RNN", activations=[name])
+# The parameters go, in order, to the functions that have any.
+CASES["LSTM_mixed"] = model("LSTM", direction="bidirectional", optional=ALL,
+                            activations=["HardSigmoid", "Tanh", "Elu", "Sigmoid", "LeakyRelu", "ScaledTanh"],
+                            activation_alpha=[0.3, 0.8, 0.05, 0.9], activation_beta=[0.45, 0.7])
+CASES["GRU_mixed"] = model("GRU", direction="bidirectional", activations=["hardsigmoid", "TANH", "Sigmoid", "Affine"],
+                           activation_alpha=[0.3, 0.9], activation_beta=[0.45, 0.1])
+
+
+def inputs_of(path):
+    inputs = reference.random_inputs(path)
+    if "sequence_lens" in inputs:
+        length = inputs["X"].shape[0]
+        inputs["sequence_lens"] = np.array([length, max(1, length - 3), max(1, length - 1)], np.int32)[:len(inputs["sequence_lens"])]
+    return inputs
+
+
+@pytest.fixture(scope="module")
+def library(build_folder):
+    folder = build_folder / "recurrent"
+    folder.mkdir()
+    for name, made in CASES.items():
+        compiler.emit_cuda(om.write(made, folder / f"{name}.onnx"), folder / name, None, "-q")
+    return host.build_together([folder / name for name in CASES], folder / "librecurrent.so", checked=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_result(library, name):
+    path = library.with_name(f"{name}.onnx")
+    inputs = inputs_of(path)
+    with host.HostModel(library.with_name(name), library=library) as built:
+        assert_close(built.run(inputs), reference.run(path, inputs))
