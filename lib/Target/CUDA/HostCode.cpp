@@ -142,9 +142,12 @@ LogicalResult HostCode::emitScalar(Operation *op) {
                               });
       if (failed(part))
         return failure();
-      text = text.empty()
-                 ? *part
-                 : std::string(combine) + "(" + text + ", " + *part + ")";
+      if (text.empty()) {
+        text = *part;
+        continue;
+      }
+      text.insert(0, std::string(combine) + "(");
+      text += ", " + *part + ")";
     }
     return success();
   };
