@@ -148,3 +148,50 @@ func.func @others(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, index) {
   }
   return %r#0, %r#1 : tensor<?xf32>, index
 }
+
+// -----
+
+// What an inner loop and a branch made of the argument in place lies there.
+// CHECK-LABEL: func.func @nested
+//       CHECK:   scf.for {{.*}} iter_args(%[[A:.*]] = %
+//       CHECK:     scf.for {{.*}} iter_args(%[[B:.*]] = %[[A]])
+//       CHECK:       bufferization.materialize_in_destination %{{.*}} in %[[B]]
+//   CHECK-NOT:   materialize_in_destination
+func.func @nested(%a0: tensor<8xf32>, %p: tensor<2xf32>, %n: index, %c: i1) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %a0) -> tensor<8xf32> {
+    %s = scf.for %j = %c0 to %n step %c1 iter_args(%b = %a) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %x = linalg.exp ins(%b : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      scf.yield %x : tensor<8xf32>
+    }
+    %t = scf.if %c -> tensor<8xf32> {
+      %u = tensor.insert_slice %p into %s[2] [2] [1] : tensor<2xf32> into tensor<8xf32>
+      scf.yield %u : tensor<8xf32>
+    } else {
+      scf.yield %s : tensor<8xf32>
+    }
+    scf.yield %t : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+// Unless the argument is read after it: then in a buffer of its own first.
+// CHECK-LABEL: func.func @read_after
+//       CHECK:   scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %
+//       CHECK:     %[[S:.*]] = linalg.exp
+//       CHECK:     %[[X:.*]] = bufferization.materialize_in_destination %[[S]] in %
+//       CHECK:     bufferization.materialize_in_destination %[[X]] in %[[A]]
+func.func @read_after(%a0: tensor<8xf32>, %y0: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %a0, %y = %y0) -> (tensor<8xf32>, tensor<8xf32>) {
+    %s = linalg.exp ins(%y : tensor<8xf32>) outs(%a : tensor<8xf32>) -> tensor<8xf32>
+    %t = linalg.add ins(%a, %s : tensor<8xf32>, tensor<8xf32>) outs(%y : tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %s, %t : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+}
