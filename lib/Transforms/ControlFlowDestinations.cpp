@@ -6,6 +6,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace memplan {
 #define GEN_PASS_DEF_CONTROLFLOWDESTINATIONS
@@ -33,12 +34,14 @@ SmallVector<Value> findOrigins(Value value, Region &region) {
       continue;
     }
     // Which of its operands an op in the region may hand on is not asked: all
-    // that are tensors are taken, but for inputs of destination-passing ops.
+    // that are tensors are taken, but for destination-passing ops.
     Operation *owner = def ? def : current.getParentRegion()->getParentOp();
-    auto styled = dyn_cast<DestinationStyleOpInterface>(owner);
+    if (auto styled = dyn_cast<DestinationStyleOpInterface>(owner)) {
+      pending.insert(styled.getTiedOpOperand(cast<OpResult>(current))->get());
+      continue;
+    }
     for (OpOperand &operand : owner->getOpOperands())
-      if (isa<TensorType>(operand.get().getType()) &&
-          (!styled || styled.isDpsInit(&operand)))
+      if (isa<TensorType>(operand.get().getType()))
         pending.insert(operand.get());
     for (Region &nested : owner->getRegions())
       for (Block &block : nested)
@@ -59,6 +62,14 @@ Value makeEmpty(OpBuilder &builder, Location loc, Value like) {
 bool isStaticTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape();
+}
+
+/// Whether a loop that starts from `argument` makes `value`, which then lies in
+/// its buffer if nobody else reads that. One-shot bufferization takes no copy
+/// of such a value into that buffer, be it one that turns out to do nothing.
+bool isMadeByLoopOf(Value value, Value argument) {
+  auto loop = value.getDefiningOp<LoopLikeOpInterface>();
+  return loop && llvm::is_contained(loop.getInits(), argument);
 }
 
 class ControlFlowDestinations
@@ -99,7 +110,8 @@ private:
     for (auto [argument, operand] : llvm::zip(arguments, handed))
       if (isStaticTensor(argument.getType()) &&
           argument.getType() == operand.get().getType() &&
-          operand.get() != argument)
+          operand.get() != argument &&
+          !(isMadeByLoopOf(operand.get(), argument) && argument.hasOneUse()))
         pairs.push_back({&operand, argument});
     if (pairs.empty())
       return;
@@ -108,6 +120,7 @@ private:
     // that is overwritten.
     for (auto [operand, argument] : pairs) {
       bool isElsewhere =
+          isMadeByLoopOf(operand->get(), argument) ||
           llvm::any_of(findOrigins(operand->get(), region), [&](Value origin) {
             return origin != argument && llvm::is_contained(arguments, origin);
           });
