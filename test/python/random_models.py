@@ -1,5 +1,7 @@
 """Random valid models: branching graphs of the covered operators, with shared values, views and several outputs."""
 
+import itertools
+
 import numpy as np
 from onnx import helper
 
@@ -11,6 +13,7 @@ class Generator:
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.shapes = [], [], {}
         self.read: set[str] = set()
+        self.numbers = itertools.count()
 
     def pick(self, options):
         return options[int(self.rng.integers(len(options)))]
@@ -26,8 +29,9 @@ class Generator:
         return name
 
     def add(self, kind: str, inputs: list[str], shape, **attributes) -> str:
-        name = f"v{len(self.shapes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], name=f"{kind}{len(self.nodes)}", **attributes))
+        number = next(self.numbers)
+        name = f"v{number}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name=f"{kind}{number}", **attributes))
         self.read.update(inputs)
         self.shapes[name] = tuple(shape)
         return name
@@ -119,7 +123,7 @@ class Generator:
             names = list(self.shapes)
             x = names[-1 - min(int(self.rng.exponential(3.0)), len(names) - 1)]
             self.pick(self.OPERATORS)(self, x)
-        made = [n.output[0] for n in self.nodes] or [self.add("Relu", ["x0"], self.shapes["x0"])]
+        made = [v for n in self.nodes for v in n.output if v in self.shapes] or [self.add("Relu", ["x0"], self.shapes["x0"])]
         # What nobody reads, and sometimes a value that is read as well; now and then a leaf stays dead.
         outputs = [v for v in made if v not in self.read and self.rng.random() < 0.9]
         outputs += [v for v in made if v in self.read and self.rng.random() < 0.1]

@@ -1,6 +1,9 @@
 """Loops and branches around kernels: hand-written modules, built for the host, checked as they run, compared with
 numpy."""
 
+import functools
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memplan_tools import ROOT, compiler, host
+from memplan_tools import compiler, host
+from random_control_flow import Generator
 
 pytestmark = pytest.mark.usefixtures("memplan_opt")
 
@@ -40,26 +44,23 @@ class Program:
         return f"{self.functions}\nfunc.func @main({', '.join(arguments)}) {{\n{constants}\n{self.body}\n  return\n}}\n"
 
 
-def run(program: Program, folder, quick, *flags):
-    source = folder / "m.mlir"
+def emit(program: Program, prefix: Path, *flags: str) -> str:
+    source = prefix.with_suffix(".mlir")
+    source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text(program.text())
-    compiler.emit_cuda(source, folder / "out/m", None, *flags)
-    with host.HostModel(folder / "out/m", **quick) as model:
-        for _ in range(2):  # a run leaves nothing behind
-            before = model.counters()
-            outputs = model.run({f"x{i}": x for i, x in enumerate(program.inputs)})
-            after = model.counters()
-            assert after.synchronisations - before.synchronisations == program.waits
-            assert after.allocations == before.allocations
-            for i, expected in enumerate(program.expected):
-                np.testing.assert_allclose(outputs[f"y{i}"], expected, rtol=1e-5, atol=1e-6, err_msg=f"output {i}")
-        if program.readbacks:
-            assert model.library.m_num_readbacks() == program.readbacks
-        else:
-            assert not hasattr(model.library, "m_num_readbacks")
-    header = (folder / "out/m.h").read_text()
-    assert ("may be captured" in header) == (program.readbacks == 0)
-    return (folder / "out/m.cu").read_text()
+    compiler.emit_cuda(source, prefix, None, "-q", *flags)
+    return prefix.with_suffix(".cu").read_text()
+
+
+def check_runs(program: Program, model: host.HostModel) -> None:
+    for _ in range(2):  # a run leaves nothing behind
+        before = model.counters()
+        outputs = model.run({f"x{i}": x for i, x in enumerate(program.inputs)})
+        after = model.counters()
+        assert after.synchronisations - before.synchronisations == program.waits
+        assert after.allocations == before.allocations
+        for i, expected in enumerate(program.expected):
+            np.testing.assert_allclose(outputs[f"y{i}"], expected, rtol=1e-5, atol=1e-6, err_msg=f"output {i}")
 
 
 # --- the programs -----------------------------------------------------------------------------------------------
@@ -410,11 +411,268 @@ def products() -> Program:
   }}""", [a, b], [a @ b])
 
 
+def buffer_of_a_round() -> Program:
+    """A buffer that each round makes before its condition: read after it, and by what follows the loop."""
+    x = seeded(14, 4)
+    y, total, n = None, np.zeros(4, np.float32), 0
+    while True:
+        y = np.exp(total + x)
+        if n >= 3:
+            break
+        total, n = np.tanh(y), n + 1
+    return Program("""
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y1 : memref<4xf32>)
+  %r:2 = scf.while (%n = %c0) : (index) -> (memref<4xf32>, index) {
+    %s = memref.alloc() : memref<4xf32>
+    %t = memref.alloc() : memref<4xf32>
+    linalg.add ins(%y1, %x0 : memref<4xf32>, memref<4xf32>) outs(%t : memref<4xf32>)
+    linalg.exp ins(%t : memref<4xf32>) outs(%s : memref<4xf32>)
+    %more = arith.cmpi slt, %n, %c3 : index
+    scf.condition(%more) %s, %n : memref<4xf32>, index
+  } do {
+  ^bb0(%s: memref<4xf32>, %n: index):
+    linalg.tanh ins(%s : memref<4xf32>) outs(%y1 : memref<4xf32>)
+    %m = arith.addi %n, %c1 : index
+    scf.yield %m : index
+  }
+  linalg.add ins(%r#0, %r#0 : memref<4xf32>, memref<4xf32>) outs(%y0 : memref<4xf32>)""", [x], [y + y, total])
+
+
+def through_blocks() -> Program:
+    """scf.execute_region and affine arithmetic of the host."""
+    y = np.array([max(i // 2, 3 - i) * 2 + i % 3 for i in range(6)], np.int64)
+    return Program("""
+  scf.for %i = %c0 to %c6 step %c1 {
+    %v = scf.execute_region -> index {
+      %a = affine.max affine_map<(d) -> (d floordiv 2, 3 - d)>(%i)
+      %b = affine.apply affine_map<(d, e) -> (d * 2 + e mod 3)>(%a, %i)
+      scf.yield %b : index
+    }
+    %n = arith.index_cast %v : index to i64
+    memref.store %n, %y0[%i] : memref<6xi64>
+  }""", [], [y])
+
+
 PROGRAMS = [recurrence, no_trips, prefix_sums, odd_columns, nested, carried_scalars, chosen, not_chosen, taken, skipped,
             while_some, while_none, swapped_odd, swapped_never, selected, switch_first, switch_second, switch_default,
-            device_bounds, gather_rows, products]
+            device_bounds, gather_rows, products, buffer_of_a_round, through_blocks]
 
 
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
-def test_program(make, quick, tmp_path):
-    run(make(), tmp_path, quick)
+by_name = pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-reuse",)], ids=["reuse", "no-reuse"])
+@by_name
+def test_checked(make, flags, quick, tmp_path):
+    program = make()
+    emit(program, tmp_path / "m", *flags)
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        check_runs(program, model)
+        if program.readbacks:
+            assert model.library.m_num_readbacks() == program.readbacks
+        else:
+            assert not hasattr(model.library, "m_num_readbacks")
+    header = (tmp_path / "m.h").read_text()
+    assert ("may be captured" in header) == (program.readbacks == 0)
+    assert ("can't be captured" in header) == (program.readbacks != 0)
+
+
+@pytest.fixture(scope="module")
+def prefixes(build_folder) -> dict:
+    folder = build_folder / "control_flow"
+    for make in PROGRAMS:
+        emit(make(), folder / make.__name__)
+    return {make.__name__: folder / make.__name__ for make in PROGRAMS}
+
+
+@pytest.fixture(scope="module")
+def optimised(prefixes, build_folder):
+    """All programs as a user builds them."""
+    return host.build_together(prefixes.values(), build_folder / "control_flow/all.so", flags=("-O2",))
+
+
+@by_name
+def test_optimised(make, prefixes, optimised):
+    with host.HostModel(prefixes[make.__name__], library=optimised) as model:
+        check_runs(make(), model)
+
+
+def test_nvcc(prefixes, tmp_path):
+    if not NVCC:
+        pytest.skip("nvcc isn't installed")
+    text = ['#include "memplan/Runtime/Runtime.h"', "#include <new>"]
+    for name, prefix in prefixes.items():
+        text += [f"namespace {name} {{", f'#include "{prefix}.cu"', "}"]
+    (tmp_path / "all.cu").write_text("\n".join(text) + "\n")
+    done = subprocess.run([NVCC, "-std=c++17", "-arch=sm_80", "-Werror", "all-warnings", "-I", host.RUNTIME_INCLUDE, "-c",
+                           tmp_path / "all.cu", "-o", tmp_path / "all.o"], text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+# --- what the checked mode finds --------------------------------------------------------------------------------
+
+
+def spoil(program: Program, folder, quick, change) -> str:
+    """The error of a run whose code was changed by hand: what a wrong plan would have been emitted as."""
+    text = emit(program, folder / "m")
+    changed = change(text)
+    assert changed != text
+    (folder / "m.cu").write_text(changed)
+    with host.HostModel(folder / "m", **quick) as model, pytest.raises(host.HostError) as error:
+        model.run({f"x{i}": x for i, x in enumerate(program.inputs)})
+    return str(error.value)
+
+
+def across_loop() -> Program:
+    """%a is written before the loop and read in it, so that it lives as long as the loop does."""
+    x = seeded(12, 4)
+    return Program("""
+  %a = memref.alloc() : memref<4xf32>
+  %sum = memref.alloc() : memref<4xf32>
+  linalg.exp ins(%x0 : memref<4xf32>) outs(%a : memref<4xf32>)
+  linalg.tanh ins(%x0 : memref<4xf32>) outs(%sum : memref<4xf32>)
+  scf.for %t = %c0 to %c3 step %c1 {
+    %b = memref.alloc() : memref<4xf32>
+    linalg.add ins(%a, %sum : memref<4xf32>, memref<4xf32>) outs(%b : memref<4xf32>)
+    linalg.sub ins(%b, %x0 : memref<4xf32>, memref<4xf32>) outs(%sum : memref<4xf32>)
+  }
+  linalg.exp ins(%sum : memref<4xf32>) outs(%y0 : memref<4xf32>)""", [x],
+                   [np.exp(np.tanh(x) + 3 * (np.exp(x) - x))])
+
+
+def places(text: str) -> list[tuple[str, str]]:
+    """Offset and name of the buffers that live in the emitted code."""
+    return re.findall(r"run\.begin\((\d+), 16, \"([^\"]*)\"\)", text)
+
+
+def test_across_loop(quick, tmp_path):
+    program = across_loop()
+    emit(program, tmp_path / "m", "--no-reuse")
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        check_runs(program, model)
+
+
+def test_overlap_across_a_loop(quick, tmp_path):
+    """The body's buffer in the bytes of one that lives across the loop."""
+
+    def change(text):
+        before, loop = text.split(": scf.for", 1)
+        outer = places(before)[0][0]
+        inner = places(loop)[0][0]
+        assert inner != outer
+        return before + ": scf.for" + loop.replace(f"run.begin({inner},", f"run.begin({outer},").replace(
+            f"run.end({inner},", f"run.end({outer},").replace(f"<float>({inner})", f"<float>({outer})")
+
+    assert "begins inside live buffer" in spoil(across_loop(), tmp_path, quick, change)
+
+
+def test_life_that_ends_in_a_loop(quick, tmp_path):
+    """What is read in each iteration is given up at the end of the first."""
+
+    def change(text):
+        before, loop = text.split(": scf.for", 1)
+        outer = places(before)[0][0]
+        end = loop.index("\n  }\n")
+        return before + ": scf.for" + loop[:end] + f"\n    MEMPLAN_TRY(run.end({outer}, 16));" + loop[end:]
+
+    assert "where no buffer lives" in spoil(across_loop(), tmp_path, quick, change)
+
+
+def test_branch_that_ends_its_result(quick, tmp_path):
+    """A result that the branch gives up is missed where it is read after it."""
+
+    def change(text):
+        end = text.index("  } else {", text.index(": scf.if"))
+        (offset,) = set(re.findall(r"run\.begin\((\d+), 400", text))
+        return text[:end] + f"  MEMPLAN_TRY(run.model.guard.end(run.model.arena + {offset}, 400));\n" + text[end:]
+
+    assert "where no buffer lives" in spoil(choice(True), tmp_path, quick, change)
+
+
+# --- errors of a run --------------------------------------------------------------------------------------------
+
+
+def run_error(program: Program, folder, quick) -> str:
+    emit(program, folder / "m")
+    with host.HostModel(folder / "m", **quick) as model, pytest.raises(host.HostError) as error:
+        model.run({f"x{i}": x for i, x in enumerate(program.inputs)})
+    return str(error.value)
+
+
+@pytest.mark.parametrize("step", [0, -1])
+def test_step_that_is_not_positive(step, quick, tmp_path):
+    program = device_bounds()
+    program.inputs = [np.array([0, 5, step], np.int64)]
+    assert f"the loop's step is {step}; it must be positive" in run_error(program, tmp_path, quick)
+
+
+@pytest.mark.parametrize("numbers, expected", [((7, 2), 3), ((-7, 2), -4), ((7, 0), "division by zero"),
+                                               ((np.iinfo(np.int64).min, -1), "no quotient by -1")])
+def test_division_on_the_host(numbers, expected, quick, tmp_path):
+    program = Program("""
+  %a = memref.load %x0[%c0] : memref<2xi64>
+  %b = memref.load %x0[%c1] : memref<2xi64>
+  %q = arith.floordivsi %a, %b : i64
+  memref.store %q, %y0[] : memref<i64>""", [np.array(numbers, np.int64)],
+                      [np.array(expected if isinstance(expected, int) else 0, np.int64)], readbacks=2)
+    if isinstance(expected, str):
+        assert expected in run_error(program, tmp_path, quick)
+        return
+    emit(program, tmp_path / "m")
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        check_runs(program, model)
+
+
+# --- functions --------------------------------------------------------------------------------------------------
+
+
+def test_long_programs_are_cut_where_no_variable_is_needed(quick, tmp_path):
+    """40 launches, a value read back and needed 40 launches later, a loop of 40, and 40 more."""
+    x = seeded(13, 4)
+    more = "\n".join(f"  linalg.tanh ins(%y0 : memref<4xf32>) outs(%y0 : memref<4xf32>)" for _ in range(40))
+    program = Program(f"""
+  memref.copy %x0, %y0 : memref<4xf32> to memref<4xf32>
+{more}
+  %n = memref.load %x1[] : memref<i64>
+  %i = arith.index_cast %n : i64 to index
+{more}
+  scf.for %t = %c0 to %i step %c1 {{
+{more}
+  }}
+{more}""", [x, np.array(2, np.int64)], [functools.reduce(lambda v, _: np.tanh(v), range(200), x)], readbacks=1)
+    text = emit(program, tmp_path / "m")
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        check_runs(program, model)
+    # 0 to 31; the load is launch 41, so that the second function runs to the loop's end, 122; then 39 are left.
+    assert re.findall(r"Launches (\d+) to (\d+)", text) == [("0", "31"), ("32", "121"), ("122", "153"), ("154", "161")]
+
+
+# --- random programs --------------------------------------------------------------------------------------------
+
+SEEDS = range(int(os.environ.get("MEMPLAN_RANDOM_CONTROL_FLOW", "60")))
+
+
+@pytest.fixture(scope="module")
+def random_library(build_folder):
+    """All of them in one library, for the time that it takes."""
+    folder = build_folder / "random_control_flow"
+    prefixes, programs = {}, {}
+    for seed in SEEDS:
+        for kind, flags in (("", ()), ("_own", ("--no-reuse",))):
+            programs[seed] = Program(*Generator(seed).program())
+            prefixes[seed, kind] = folder / f"seed{seed}{kind}"
+            emit(programs[seed], prefixes[seed, kind], *flags)
+    library = host.build_together(prefixes.values(), folder / "all.so", checked=True)
+    return programs, prefixes, library
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_program(seed, random_library):
+    programs, prefixes, library = random_library
+    results = []
+    for kind in ("", "_own"):
+        with host.HostModel(prefixes[seed, kind], library=library) as model:
+            results.append(model.run({f"x{i}": x for i, x in enumerate(programs[seed].inputs)}))
+        for i, expected in enumerate(programs[seed].expected):
+            np.testing.assert_allclose(results[-1][f"y{i}"], expected, rtol=1e-4, atol=1e-5, err_msg=f"output {i}{kind}")

@@ -51,13 +51,16 @@ bool BufferRef::isAligned(int64_t bytes) const {
 std::string
 BufferRef::pointer(StringRef type,
                    llvm::function_ref<std::string(Value)> nameOf) const {
-  std::string offset =
-      byteOffset != 0 || terms.empty() ? std::to_string(byteOffset) : "";
+  // "64 + s0 * 16", "s0 * 16 - 64"
+  bool isFirst = byteOffset > 0 || terms.empty();
+  std::string offset = isFirst ? std::to_string(byteOffset) : "";
   for (const OffsetTerm &term : terms) {
     offset += (offset.empty() ? "" : " + ") + nameOf(term.scalar);
     if (term.bytes != 1)
       offset += " * " + std::to_string(term.bytes);
   }
+  if (!isFirst && byteOffset != 0)
+    offset += " - " + std::to_string(byteOffset).substr(1);
   std::string maybeOffset = offset == "0" ? "" : ", " + offset;
   std::string typed = ("<" + type + ">(").str();
   switch (base) {

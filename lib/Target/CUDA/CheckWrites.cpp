@@ -60,17 +60,21 @@ static bool readsOwnElement(Operation *op, OpOperand &read,
   return true;
 }
 
+static bool isCarried(const BufferRef &ref) {
+  return ref.base == BufferRef::Base::Carried;
+}
+
+/// Whether the place is known when the code is emitted.
+static bool isFixed(const BufferRef &ref) {
+  return ref.terms.empty() && !isCarried(ref);
+}
+
 /// Whether some thread may read what another one writes. `inStep`: each thread
 /// reads what it alone writes, if the two are the same place.
 static bool mayInterfere(BufferTable &buffers, const BufferRef &read,
                          const BufferRef &written, bool inStep) {
   inStep &= isSame(read, written);
-  auto isCarried = [](const BufferRef &ref) {
-    return ref.base == BufferRef::Base::Carried;
-  };
-  bool isFixed = read.terms.empty() && written.terms.empty() &&
-                 !isCarried(read) && !isCarried(written);
-  if (isFixed)
+  if (isFixed(read) && isFixed(written))
     return startTogether(read, written) && !inStep;
   if (!buffers.getCarried().mayShareBuffer(read, written))
     return false;
@@ -113,7 +117,7 @@ static LogicalResult reportInterference(Operation *op, const BufferRef &read,
                                         OpOperand &source,
                                         const BufferRef &written,
                                         OpOperand &destination) {
-  if (read.root == written.root && read.terms.empty() && written.terms.empty())
+  if (isFixed(read) && isFixed(written))
     return op->emitError()
            << "reads operand " << source.getOperandNumber()
            << " in another order than it writes the same bytes as operand "
@@ -126,6 +130,23 @@ static LogicalResult reportInterference(Operation *op, const BufferRef &read,
          << ": the CUDA target can't tell that they are apart, since offsets "
             "or "
             "control flow decide it; copy what is read to another memref";
+}
+
+/// What an op's body loads at places of its own choice must not be what the op
+/// writes.
+static LogicalResult checkLoads(BufferTable &buffers, Operation *op,
+                                const BufferRef &written) {
+  auto result = op->walk([&](memref::LoadOp load) {
+    auto read = buffers.resolve(load.getMemRef(), load);
+    if (failed(read))
+      return WalkResult::interrupt();
+    if (!mayInterfere(buffers, *read, written, /*inStep=*/false))
+      return WalkResult::advance();
+    load.emitError("may read what other threads of the op around it write; "
+                   "write to another memref");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
@@ -141,7 +162,8 @@ LogicalResult checkWrites(BufferTable &buffers, Operation *op) {
     if (!isa<MemRefType>(destination->get().getType()))
       continue;
     auto written = buffers.resolve(destination->get(), op);
-    if (failed(written) || failed(checkDestination(buffers, op, *written)))
+    if (failed(written) || failed(checkDestination(buffers, op, *written)) ||
+        failed(checkLoads(buffers, op, *written)))
       return failure();
     for (OpOperand &operand : op->getOpOperands()) {
       if (&operand == destination || !isa<MemRefType>(operand.get().getType()))

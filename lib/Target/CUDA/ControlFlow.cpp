@@ -44,9 +44,6 @@ LogicalResult HostCode::emitFor(scf::ForOp loop) {
     return loop.emitError() << "bounds of type " << type
                             << " are unsupported by the CUDA target";
   auto step = getConstantIntValue(loop.getStep());
-  if (step && *step <= 0)
-    return loop.emitError() << "has step " << *step << "; scf.for needs a "
-                            << "positive one";
   auto lower = getBound(emitter, loop.getLowerBound(), loop);
   auto upper = getBound(emitter, loop.getUpperBound(), loop);
   auto stepText = getBound(emitter, loop.getStep(), loop);
@@ -58,7 +55,7 @@ LogicalResult HostCode::emitFor(scf::ForOp loop) {
       return failure();
   if (failed(initialize(loop, loop.getRegionIterArgs(), loop.getInitArgs())))
     return failure();
-  if (!step)
+  if (!step || *step <= 0)
     add(Kind::Check, "MEMPLAN_TRY(checkStep(" +
                          quoteForString(getNodeName(loop.getLoc())) + ", " +
                          *stepText + "));");

@@ -142,9 +142,12 @@ LogicalResult HostCode::emitScalar(Operation *op) {
                               });
       if (failed(part))
         return failure();
-      text = text.empty()
-                 ? *part
-                 : std::string(combine) + "(" + text + ", " + *part + ")";
+      if (text.empty()) {
+        text = *part;
+        continue;
+      }
+      text.insert(0, std::string(combine) + "(");
+      text += ", " + *part + ")";
     }
     return success();
   };
@@ -202,8 +205,7 @@ LogicalResult HostCode::emitSelect(Operation *op) {
   auto ifFalse = makeAssignment(op, select, select.getFalseValue());
   if (failed(condition) || failed(ifTrue) || failed(ifFalse))
     return failure();
-  if (!*ifTrue || !*ifFalse)
-    return op->emitError("chooses from itself"); // no dominating operand is
+  assert(*ifTrue && *ifFalse && "neither operand is the result itself");
   add(HostStep::Kind::Statement,
       (*ifTrue)->type + (*ifTrue)->name + " = " + *condition + " ? " +
           (*ifTrue)->value + " : " + (*ifFalse)->value + ";",

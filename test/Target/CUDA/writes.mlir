@@ -4,6 +4,7 @@
 // RUN: not memplan-opt %t/transpose.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/transpose.mlir
 // RUN: not memplan-opt %t/reshaped.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/reshaped.mlir
 // RUN: not memplan-opt %t/product.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/product.mlir
+// RUN: not memplan-opt %t/gather.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/gather.mlir
 // RUN: not ls %t/bad.cu
 // RUN: memplan-opt %t/elementwise.mlir --emit=cuda -q -o - | FileCheck %t/elementwise.mlir
 
@@ -56,6 +57,18 @@ func.func @main(%x: memref<4x4xf32>, %y: memref<4x4xf32> {bufferize.result}) {
     extra_maps = [] {
   ^bb0(%acc: f32):
     memplan.yield %acc : f32
+  }
+  return
+}
+
+//--- gather.mlir
+// CHECK: gather.mlir":6:10): error: may read what other threads of the op around it write; write to another memref
+func.func @main(%i: memref<4xindex>, %y: memref<4xf32> {bufferize.result}) {
+  linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%i : memref<4xindex>) outs(%y : memref<4xf32>) {
+  ^bb0(%at: index, %old: f32):
+    %e = memref.load %y[%at] : memref<4xf32>
+    linalg.yield %e : f32
   }
   return
 }
