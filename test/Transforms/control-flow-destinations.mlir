@@ -195,3 +195,54 @@ func.func @read_after(%a0: tensor<8xf32>, %y0: tensor<8xf32>, %n: index) -> (ten
   }
   return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func @nested_read_later
+// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}}, %
+// CHECK: %[[INNER:.*]] = scf.for
+// CHECK: scf.yield
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: %[[OUT:.*]] = bufferization.materialize_in_destination %[[INNER]] in %[[E]]
+// CHECK: bufferization.materialize_in_destination %[[OUT]] in %[[H]]
+func.func @nested_read_later(%x: tensor<4xf32>, %n: index) -> (tensor<4xf32>, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x, %sum = %zero) -> (tensor<4xf32>, f32) {
+    %inner = scf.for %j = %c0 to %n step %c1 iter_args(%g = %h) -> (tensor<4xf32>) {
+      %e = tensor.empty() : tensor<4xf32>
+      %s = linalg.exp ins(%g : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %s : tensor<4xf32>
+    }
+    %v = tensor.extract %h[%c0] : tensor<4xf32>
+    %t = arith.addf %sum, %v : f32
+    scf.yield %inner, %t : tensor<4xf32>, f32
+  }
+  return %r#0, %r#1 : tensor<4xf32>, f32
+}
+
+// -----
+
+// Each result of an op with several lies with its own destination.
+
+// CHECK-LABEL: func @two_states
+// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}}, %[[C:.*]] = %
+// CHECK: %[[R:.*]]:2 = linalg.generic
+// CHECK-NOT: materialize_in_destination
+// CHECK: scf.yield %[[R]]#0, %[[R]]#1
+#id = affine_map<(d0) -> (d0)>
+func.func @two_states(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: index) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x, %c = %y) -> (tensor<4xf32>, tensor<4xf32>) {
+    %s:2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} outs(%h, %c : tensor<4xf32>, tensor<4xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %sum = arith.addf %a, %b : f32
+      %difference = arith.subf %a, %b : f32
+      linalg.yield %sum, %difference : f32, f32
+    } -> (tensor<4xf32>, tensor<4xf32>)
+    scf.yield %s#0, %s#1 : tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}

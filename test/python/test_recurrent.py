@@ -118,3 +118,95 @@ def test_result(library, name):
     inputs = inputs_of(path)
     with host.HostModel(library.with_name(name), library=library) as built:
         assert_close(built.run(inputs), reference.run(path, inputs))
+
+
+# --- what ONNX Runtime does not have ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("way", WAYS)
+def test_batch_first(tmp_path, quick, op, way):
+    """layout=1 is the same with batch and time, or batch and direction, swapped."""
+    options = dict(direction=way, optional=("B", "initial_h", "initial_c"), lengths=[5, 1, 3])
+    path = om.write(model(op, layout=1, **options), tmp_path / "m.onnx")
+    judge = om.write(model(op, **options), tmp_path / "judge.onnx")
+    compiler.emit_cuda(path, tmp_path / "m")
+    inputs = reference.random_inputs(path)
+    swapped = {name: array.swapaxes(0, 1) for name, array in inputs.items()}
+    want = reference.run(judge, swapped)
+    want = {name: array.transpose(2, 0, 1, 3) if name == "Y" else array.swapaxes(0, 1) for name, array in want.items()}
+    with host.HostModel(tmp_path / "m", **quick) as built:
+        assert_close(built.run(inputs), want)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("way", WAYS)
+def test_empty_sequences(tmp_path, quick, op, way):
+    """A sample of no steps keeps its initial state, and its part of Y is 0; the others don't notice it."""
+    options = dict(direction=way, optional=("B", "initial_h", "initial_c"))
+    path = om.write(model(op, lengths=[5, 0, 2], **options), tmp_path / "m.onnx")
+    compiler.emit_cuda(path, tmp_path / "m")
+    inputs = reference.random_inputs(path)
+    judge = om.write(model(op, batch=2, lengths=[5, 2], **options), tmp_path / "judge.onnx")
+    want = reference.run(judge, {name: array[:, [0, 2]] for name, array in inputs.items()})
+    with host.HostModel(tmp_path / "m", **quick) as built:
+        got = built.run(inputs)
+    for name in want:
+        axis = 2 if name == "Y" else 1
+        assert_close({name: got[name].take([0, 2], axis)}, {name: want[name]})
+        empty = got[name].take(1, axis)
+        assert (empty == (0 if name == "Y" else inputs[f"initial_{name[-1]}"][:, 1])).all()
+
+
+def test_no_steps(tmp_path, quick):
+    path = om.write(model("LSTM", length=0, optional=("B", "initial_h", "initial_c")), tmp_path / "m.onnx")
+    compiler.emit_cuda(path, tmp_path / "m")
+    inputs = reference.random_inputs(path)
+    with host.HostModel(tmp_path / "m", **quick) as built:
+        got = built.run(inputs)
+    assert got["Y"].shape == (0, 1, 3, 6)
+    assert (got["Y_h"] == inputs["initial_h"]).all() and (got["Y_c"] == inputs["initial_c"]).all()
+
+
+def test_double(tmp_path, quick):
+    made = model("RNN", constant=())
+    single = om.write(made, tmp_path / "single.onnx")
+    for value in [*made.graph.input, *made.graph.output]:
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    path = om.write(made, tmp_path / "m.onnx")
+    compiler.emit_cuda(path, tmp_path / "m")
+    inputs = reference.random_inputs(path)
+    want = reference.run(single, {name: array.astype(np.float32) for name, array in inputs.items()})
+    with host.HostModel(tmp_path / "m", **quick) as built:
+        assert_close(built.run(inputs), {name: array.astype(np.float64) for name, array in want.items()})
+
+
+def test_nothing_is_copied_from_step_to_step(tmp_path):
+    path = om.write(model("LSTM", optional=ALL, direction="bidirectional"), tmp_path / "m.onnx")
+    text = compiler.run(path, "--emit=mlir-planned", "-q", "-o", "-").stdout
+    for body in text.split("scf.for")[1:]:
+        assert "memref.copy" not in body.split("\n    }\n")[0]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options, parts", [
+    (dict(direction="sideways"), ["sideways", "bidirectional"]),
+    (dict(activations=["Tanh"]), ["activations", "1 entries", "3"]),
+    (dict(activations=["Tanh", "Tanh", "Gelu"]), ["Gelu", "Sigmoid"]),
+    (dict(layout=2), ["layout", "2"]),
+    (dict(clip=-1.0), ["clip"]),
+    (dict(lengths=[5, 6, 1]), ["sequence_lens", "6", "5"]),
+    (dict(lengths=[5, -1, 1]), ["sequence_lens", "-1"]),
+])
+def test_refused_attributes(refused, options, parts):  # noqa: F811
+    refused(model("LSTM", **options), "invalid", "cell", *parts)
+
+
+@pytest.mark.parametrize("name, shape", [("R", [1, 24, 5]), ("W", [1, 23, 4]), ("B", [1, 24]), ("P", [1, 12])])
+def test_refused_shapes(refused, name, shape):  # noqa: F811
+    made = model("LSTM", optional=ALL)
+    at = next(i for i, t in enumerate(made.graph.initializer) if t.name == name)
+    made.graph.initializer[at].CopyFrom(om.tensor(name, np.zeros(shape, np.float32)))
+    refused(made, "invalid", "cell", f"{name} is input", "x".join(map(str, shape)))

@@ -27,11 +27,21 @@ public:
 
   /// From here on errors are reported at once.
   void stop() { handler.reset(); }
+  /// Adds to this attempt's last error why an earlier one failed.
+  void explain(llvm::StringRef text, const Attempt &earlier) {
+    if (!errors.empty() && !earlier.errors.empty())
+      errors.back().attachNote() << text << earlier.errors.front().str();
+  }
   void drop() {
+    forgetKind();
+    clear();
+  }
+  /// The halves of `drop`, for who needs the errors meanwhile.
+  void forgetKind() {
     stop();
-    errors.clear();
     reporter.setKind(kindBefore);
   }
+  void clear() { errors.clear(); }
 
 private:
   Reporter &reporter;

@@ -507,10 +507,13 @@ LogicalResult LoopBuilder::build() {
     budget.left = std::min(left, budget.trialsLeft);
   int64_t allowed = budget.left;
   UnrolledBody unrolled;
+  asLoop.forgetKind();
   Attempt inlined(n.getReporter());
   bool isUnrolled = succeeded(tryUnrolled(unrolled));
   inlined.stop();
-  asLoop.drop();
+  if (budget.isSpent())
+    inlined.explain("it cannot stay a loop: ", asLoop);
+  asLoop.clear();
   if (mustUnroll)
     return isUnrolled ? finishUnrolled(unrolled) : failure();
   budget.trialsLeft -= allowed - budget.left;
