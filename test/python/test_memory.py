@@ -5,7 +5,7 @@ import re
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import memplan_models
 import onnx_models as om
@@ -145,3 +145,65 @@ def test_a_sum_of_many_terms_needs_no_more_than_unfused(tmp_path, quick):
 def test_less_or_as_much_as_without(seed, tmp_path):
     path = om.write(Generator(seed).model(), tmp_path / "m.onnx")
     assert compiler.plan(path)["arena_bytes"] <= compiler.plan(path, None, *OFF)["arena_bytes"]
+
+
+def weight(name, *shape):
+    rng = np.random.default_rng(len(name))
+    return om.tensor(name, (0.2 * rng.standard_normal(shape)).astype(np.float32))
+
+
+def test_branches_share_bytes(tmp_path, quick):
+    """8 x 256 floats between the products of one branch, 8 x 1024 in the other: the larger is all that is needed."""
+    def branch(width, mark):
+        nodes = [om.node("MatMul", ["x", f"a{mark}"], [f"h{mark}"]), om.node("Softmax", [f"h{mark}"], [f"s{mark}"], axis=0),
+                 om.node("MatMul", [f"s{mark}", f"b{mark}"], [f"y{mark}"])]
+        weights = [weight(f"a{mark}", 16, width), weight(f"b{mark}", width, 4)]
+        return helper.make_graph(nodes, mark, [], [om.value(f"y{mark}", (8, 4))]), weights
+
+    (narrow, some), (wide, others) = branch(256, "n"), branch(1024, "w")
+    path = om.write(om.model([om.node("If", ["c"], ["y"], then_branch=narrow, else_branch=wide)],
+                             [om.value("x", (8, 16)), om.value("c", (), TensorProto.BOOL)], [om.value("y", (8, 4))],
+                             some + others), tmp_path / "m.onnx")
+    plan = compiler.plan(path)
+    assert plan["arena_bytes"] == 8 * 1024 * 4
+    assert plan["no_reuse_bytes"] == 8 * 256 * 4 + 8 * 1024 * 4
+    assert "memref.copy" not in planned(path)
+    for taken in (True, False):
+        inputs = {**reference.random_inputs(path), "c": np.array(taken)}
+        compiler.emit_cuda(path, tmp_path / "out" / "m", None, "-q")
+        with host.HostModel(tmp_path / "out" / "m", **quick) as model:
+            assert_close(model.run(inputs), reference.run(path, inputs), absolute=1e-5)
+
+
+def test_a_state_that_grows_and_is_sliced(tmp_path, quick):
+    """A window of 4 rows slides over 6 new ones: 5 rows are needed at a time, not 10, and the outputs."""
+    nodes = [om.node("Concat", ["h", "r"], ["g"], axis=0), om.node("Slice", ["g", "one", "end", "zero"], ["n"]),
+             om.node("ReduceMean", ["g"], ["o"], axes=[0], keepdims=0)]
+    body = helper.make_graph(nodes, "step", [om.value("h", (4, 64)), om.value("r", (1, 64))],
+                             [om.value("n", (4, 64)), om.value("o", (64,))])
+    path = om.write(om.model([om.node("Scan", ["h0", "x"], ["y", "s"], body=body, num_scan_inputs=1)],
+                             [om.value("h0", (4, 64)), om.value("x", (6, 1, 64))],
+                             [om.value("y", (4, 64)), om.value("s", (6, 64))],
+                             [om.tensor("one", np.array([1])), om.tensor("end", np.array([5])),
+                              om.tensor("zero", np.array([0]))]), tmp_path / "m.onnx")
+    assert compiler.plan(path)["arena_bytes"] == 5 * 64 * 4
+    check_result(path, tmp_path, quick)
+
+
+def test_an_lstm_in_a_loop(tmp_path, quick):
+    """What the recurrence of all rounds needs is what one needs."""
+    def model(rounds):
+        lstm = om.node("LSTM", ["h", "w", "r", "b"], ["l"], hidden_size=8, direction="bidirectional")
+        nodes = [om.node("Identity", ["k"], ["d"]), lstm, om.node("Transpose", ["l"], ["t"], perm=[0, 2, 1, 3]),
+                 om.node("Reshape", ["t", "shape"], ["n"])]
+        body = helper.make_graph(
+            nodes, "round", [om.value("i", (), TensorProto.INT64), om.value("k", (), TensorProto.BOOL), om.value("h", (5, 2, 16))],
+            [om.value("d", (), TensorProto.BOOL), om.value("n", (5, 2, 16))])
+        return om.model([om.node("Loop", ["m", "", "x"], ["y"], body=body)], [om.value("x", (5, 2, 16))],
+                        [om.value("y", (5, 2, 16))],
+                        [om.tensor("m", np.array(rounds)), weight("w", 2, 32, 16), weight("r", 2, 32, 8), weight("b", 2, 64),
+                         om.tensor("shape", np.array([5, 2, 16]))])
+
+    once, often = (om.write(model(rounds), tmp_path / f"{rounds}.onnx") for rounds in (2, 7))
+    assert compiler.plan(once)["arena_bytes"] == compiler.plan(often)["arena_bytes"]
+    check_result(often, tmp_path, quick)
