@@ -6,7 +6,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace memplan {
 #define GEN_PASS_DEF_CONTROLFLOWDESTINATIONS
@@ -17,6 +16,21 @@ using namespace mlir;
 using bufferization::MaterializeInDestinationOp;
 
 namespace {
+
+/// The operand whose buffer the result has if the op is bufferized in place;
+/// null if that isn't known.
+Value findTied(OpResult result) {
+  Operation *op = result.getOwner();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return loop.getInitArgs()[result.getResultNumber()];
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    return insert.getDest();
+  if (auto insert = dyn_cast<tensor::InsertOp>(op))
+    return insert.getDest();
+  if (auto styled = dyn_cast<DestinationStyleOpInterface>(op))
+    return styled.getTiedOpOperand(result)->get();
+  return {};
+}
 
 /// The values whose buffer `value` may have once it is bufferized in place, as
 /// far as they are not made within `region`: the region's arguments and what
@@ -33,15 +47,18 @@ SmallVector<Value> findOrigins(Value value, Region &region) {
       origins.push_back(current);
       continue;
     }
-    // Which of its operands an op in the region may hand on is not asked: all
-    // that are tensors are taken, but for destination-passing ops.
     Operation *owner = def ? def : current.getParentRegion()->getParentOp();
-    if (auto styled = dyn_cast<DestinationStyleOpInterface>(owner)) {
-      pending.insert(styled.getTiedOpOperand(cast<OpResult>(current))->get());
+    if (Value tied = def ? findTied(cast<OpResult>(current)) : Value();
+        tied && owner->getNumRegions() == 0) {
+      pending.insert(tied);
       continue;
     }
+    // Which of its operands another op may hand on is not asked: all that are
+    // tensors are taken, but for inputs of destination-passing ops.
+    auto styled = dyn_cast<DestinationStyleOpInterface>(owner);
     for (OpOperand &operand : owner->getOpOperands())
-      if (isa<TensorType>(operand.get().getType()))
+      if (isa<TensorType>(operand.get().getType()) &&
+          (!styled || styled.isDpsInit(&operand)))
         pending.insert(operand.get());
     for (Region &nested : owner->getRegions())
       for (Block &block : nested)
@@ -53,6 +70,53 @@ SmallVector<Value> findOrigins(Value value, Region &region) {
   return origins;
 }
 
+/// Whether all uses of `value` in the block of `op`, but the one by `op`
+/// itself, stand before `op`, which overwrites it; or, if it is a branch,
+/// within it.
+bool isLastUse(Value value, Operation *op) {
+  return llvm::count(value.getUsers(), op) <= 1 &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+           return user == op || !ancestor || ancestor->isBeforeInBlock(op) ||
+                  (ancestor == op && isa<scf::IfOp>(op));
+         });
+}
+
+bool isUpdatedInPlace(Value value, Value origin, Block *block);
+
+/// Whether both branches hand on as `result` what became of `origin`.
+bool isUpdatedIn(scf::IfOp branch, OpResult result, Value origin) {
+  unsigned number = result.getResultNumber();
+  return isUpdatedInPlace(branch.thenYield()->getOperand(number), origin,
+                          branch.thenBlock()) &&
+         isUpdatedInPlace(branch.elseYield()->getOperand(number), origin,
+                          branch.elseBlock());
+}
+
+/// Whether `value`, which `block` hands on, is what became of `origin` by ops
+/// of the block that each overwrite what nobody reads any more.
+bool isUpdatedInPlace(Value value, Value origin, Block *block) {
+  while (value != origin) {
+    auto result = dyn_cast<OpResult>(value);
+    if (!result || result.getOwner()->getBlock() != block)
+      return false;
+    Value tied;
+    if (auto branch = dyn_cast<scf::IfOp>(result.getOwner())) {
+      auto origins =
+          findOrigins(branch.thenYield()->getOperand(result.getResultNumber()),
+                      branch.getThenRegion());
+      if (origins.size() == 1 && isUpdatedIn(branch, result, origins.front()))
+        tied = origins.front();
+    } else {
+      tied = findTied(result);
+    }
+    if (!tied || !isLastUse(tied, result.getOwner()))
+      return false;
+    value = tied;
+  }
+  return true;
+}
+
 Value makeEmpty(OpBuilder &builder, Location loc, Value like) {
   auto type = cast<RankedTensorType>(like.getType());
   return tensor::EmptyOp::create(builder, loc, type.getShape(),
@@ -62,14 +126,6 @@ Value makeEmpty(OpBuilder &builder, Location loc, Value like) {
 bool isStaticTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape();
-}
-
-/// Whether a loop that starts from `argument` makes `value`, which then lies in
-/// its buffer if nobody else reads that. One-shot bufferization takes no copy
-/// of such a value into that buffer, be it one that turns out to do nothing.
-bool isMadeByLoopOf(Value value, Value argument) {
-  auto loop = value.getDefiningOp<LoopLikeOpInterface>();
-  return loop && llvm::is_contained(loop.getInits(), argument);
 }
 
 class ControlFlowDestinations
@@ -110,25 +166,24 @@ private:
     for (auto [argument, operand] : llvm::zip(arguments, handed))
       if (isStaticTensor(argument.getType()) &&
           argument.getType() == operand.get().getType() &&
-          operand.get() != argument &&
-          !(isMadeByLoopOf(operand.get(), argument) && argument.hasOneUse()))
+          operand.get() != argument)
         pairs.push_back({&operand, argument});
     if (pairs.empty())
       return;
     OpBuilder builder(handed.front().getOwner());
-    // What may lie in the buffer of another argument is taken out of it before
-    // that is overwritten.
-    for (auto [operand, argument] : pairs) {
-      bool isElsewhere =
-          isMadeByLoopOf(operand->get(), argument) ||
-          llvm::any_of(findOrigins(operand->get(), region), [&](Value origin) {
-            return origin != argument && llvm::is_contained(arguments, origin);
-          });
-      if (isElsewhere)
+    // What the argument has become is where it should be.
+    llvm::erase_if(pairs, [&](const auto &pair) {
+      return isUpdatedInPlace(pair.first->get(), pair.second, &region.front());
+    });
+    // What may lie in the buffer of an argument otherwise is taken out of it
+    // before that is overwritten.
+    for (auto [operand, argument] : pairs)
+      if (llvm::any_of(findOrigins(operand->get(), region), [&](Value origin) {
+            return llvm::is_contained(arguments, origin);
+          }))
         materialize(
             builder, *operand,
             makeEmpty(builder, operand->getOwner()->getLoc(), operand->get()));
-    }
     for (auto [operand, argument] : pairs)
       materialize(builder, *operand, argument);
   }
@@ -147,8 +202,9 @@ private:
       OpOperand &second = branch.elseYield()->getOpOperand(number);
       auto origins = findOrigins(first.get(), branch.getThenRegion());
       if (origins.size() == 1 &&
-          origins == findOrigins(second.get(), branch.getElseRegion()) &&
-          !origins.front().getDefiningOp<tensor::EmptyOp>())
+          !origins.front().getDefiningOp<tensor::EmptyOp>() &&
+          isLastUse(origins.front(), branch) &&
+          isUpdatedIn(branch, result, origins.front()))
         continue;
       Value destination = makeEmpty(before, branch.getLoc(), result);
       for (OpOperand *operand : {&first, &second}) {

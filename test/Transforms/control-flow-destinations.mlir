@@ -151,73 +151,47 @@ func.func @others(%x: tensor<?xf32>, %n: index) -> (tensor<?xf32>, index) {
 
 // -----
 
-// What an inner loop makes of the outer loop's value is in its buffer already;
-// unless the value from before is still read.
-
-// CHECK-LABEL: func @nested
-// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}})
-// CHECK: %[[INNER:.*]] = scf.for {{.*}} iter_args(%[[G:.*]] = %[[H]])
-// CHECK: bufferization.materialize_in_destination %{{.*}} in %[[G]]
-// CHECK: scf.yield %[[INNER]]
-func.func @nested(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+// What an inner loop and a branch made of the argument in place lies there.
+// CHECK-LABEL: func.func @nested
+//       CHECK:   scf.for {{.*}} iter_args(%[[A:.*]] = %
+//       CHECK:     scf.for {{.*}} iter_args(%[[B:.*]] = %[[A]])
+//       CHECK:       bufferization.materialize_in_destination %{{.*}} in %[[B]]
+//   CHECK-NOT:   materialize_in_destination
+func.func @nested(%a0: tensor<8xf32>, %p: tensor<2xf32>, %n: index, %c: i1) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %r = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> (tensor<4xf32>) {
-    %inner = scf.for %j = %c0 to %n step %c1 iter_args(%g = %h) -> (tensor<4xf32>) {
-      %e = tensor.empty() : tensor<4xf32>
-      %s = linalg.exp ins(%g : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
-      scf.yield %s : tensor<4xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %a0) -> tensor<8xf32> {
+    %s = scf.for %j = %c0 to %n step %c1 iter_args(%b = %a) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %x = linalg.exp ins(%b : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      scf.yield %x : tensor<8xf32>
     }
-    scf.yield %inner : tensor<4xf32>
-  }
-  return %r : tensor<4xf32>
-}
-
-// CHECK-LABEL: func @nested_read_later
-// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}}, %
-// CHECK: %[[INNER:.*]] = scf.for
-// CHECK: scf.yield
-// CHECK: %[[E:.*]] = tensor.empty
-// CHECK: %[[OUT:.*]] = bufferization.materialize_in_destination %[[INNER]] in %[[E]]
-// CHECK: bufferization.materialize_in_destination %[[OUT]] in %[[H]]
-func.func @nested_read_later(%x: tensor<4xf32>, %n: index) -> (tensor<4xf32>, f32) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
-  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x, %sum = %zero) -> (tensor<4xf32>, f32) {
-    %inner = scf.for %j = %c0 to %n step %c1 iter_args(%g = %h) -> (tensor<4xf32>) {
-      %e = tensor.empty() : tensor<4xf32>
-      %s = linalg.exp ins(%g : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
-      scf.yield %s : tensor<4xf32>
+    %t = scf.if %c -> tensor<8xf32> {
+      %u = tensor.insert_slice %p into %s[2] [2] [1] : tensor<2xf32> into tensor<8xf32>
+      scf.yield %u : tensor<8xf32>
+    } else {
+      scf.yield %s : tensor<8xf32>
     }
-    %v = tensor.extract %h[%c0] : tensor<4xf32>
-    %t = arith.addf %sum, %v : f32
-    scf.yield %inner, %t : tensor<4xf32>, f32
+    scf.yield %t : tensor<8xf32>
   }
-  return %r#0, %r#1 : tensor<4xf32>, f32
+  return %r : tensor<8xf32>
 }
 
 // -----
 
-// Each result of an op with several lies with its own destination.
-
-// CHECK-LABEL: func @two_states
-// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}}, %[[C:.*]] = %
-// CHECK: %[[R:.*]]:2 = linalg.generic
-// CHECK: bufferization.materialize_in_destination %[[R]]#0 in %[[H]]
-// CHECK: bufferization.materialize_in_destination %[[R]]#1 in %[[C]]
-#id = affine_map<(d0) -> (d0)>
-func.func @two_states(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: index) -> (tensor<4xf32>, tensor<4xf32>) {
+// Unless the argument is read after it: then in a buffer of its own first.
+// CHECK-LABEL: func.func @read_after
+//       CHECK:   scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %
+//       CHECK:     %[[S:.*]] = linalg.exp
+//       CHECK:     %[[X:.*]] = bufferization.materialize_in_destination %[[S]] in %
+//       CHECK:     bufferization.materialize_in_destination %[[X]] in %[[A]]
+func.func @read_after(%a0: tensor<8xf32>, %y0: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x, %c = %y) -> (tensor<4xf32>, tensor<4xf32>) {
-    %s:2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} outs(%h, %c : tensor<4xf32>, tensor<4xf32>) {
-    ^bb0(%a: f32, %b: f32):
-      %sum = arith.addf %a, %b : f32
-      %difference = arith.subf %a, %b : f32
-      linalg.yield %sum, %difference : f32, f32
-    } -> (tensor<4xf32>, tensor<4xf32>)
-    scf.yield %s#0, %s#1 : tensor<4xf32>, tensor<4xf32>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %a0, %y = %y0) -> (tensor<8xf32>, tensor<8xf32>) {
+    %s = linalg.exp ins(%y : tensor<8xf32>) outs(%a : tensor<8xf32>) -> tensor<8xf32>
+    %t = linalg.add ins(%a, %s : tensor<8xf32>, tensor<8xf32>) outs(%y : tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %s, %t : tensor<8xf32>, tensor<8xf32>
   }
-  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
