@@ -10,9 +10,9 @@
 #include "ControlFlow.h"
 #include "OpTable.h"
 #include "RecurrentActivation.h"
+#include "RecurrentKernel.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -26,37 +26,6 @@ struct Kind {
   int64_t numGates;
   SmallVector<StringRef> activations; // of one direction
   bool hasCell;                       // initial_c, P and Y_c
-};
-
-/// The kernel of a step: every operand has an element for each (batch, hidden),
-/// or is stretched along one of them.
-class StepKernel {
-public:
-  using Body = function_ref<SmallVector<Value>(const Scalars &, ValueRange ins,
-                                               ValueRange old)>;
-
-  explicit StepKernel(NodeBuilder &n) : n(n) {}
-  /// The number of the operand among the body's `ins`.
-  unsigned read(Value tensor) { return add(tensor, {0, 1}); }
-  unsigned readPerHidden(Value tensor) { return add(tensor, {1}); }
-  unsigned readPerBatch(Value tensor) { return add(tensor, {0}); }
-  /// The body sees what the tensor held, as `old`, and yields what it gets.
-  void write(Value tensor) { outs.push_back(tensor); }
-  ResultRange build(DType dtype, Body body);
-
-private:
-  unsigned add(Value tensor, ArrayRef<unsigned> dims) {
-    ins.push_back(tensor);
-    SmallVector<AffineExpr> exprs;
-    for (unsigned dim : dims)
-      exprs.push_back(n.b.getAffineDimExpr(dim));
-    maps.push_back(AffineMap::get(2, 0, exprs, n.context()));
-    return ins.size() - 1;
-  }
-
-  NodeBuilder &n;
-  SmallVector<Value> ins, outs;
-  SmallVector<AffineMap> maps;
 };
 
 /// One direction at one step.
@@ -130,21 +99,6 @@ private:
   SmallVector<Value> lastH, lastC;
 };
 } // namespace
-
-ResultRange StepKernel::build(DType dtype, Body body) {
-  SmallVector<AffineMap> allMaps(maps);
-  allMaps.append(outs.size(), n.b.getMultiDimIdentityMap(2));
-  SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
-  auto op = linalg::GenericOp::create(
-      n.b, n.loc, ValueRange(outs).getTypes(), ins, outs, allMaps, loops,
-      [&](OpBuilder &b, Location loc, ValueRange args) {
-        linalg::YieldOp::create(b, loc,
-                                body(Scalars(b, loc, dtype),
-                                     args.take_front(ins.size()),
-                                     args.drop_front(ins.size())));
-      });
-  return op.getResults();
-}
 
 //===----------------------------------------------------------------------===//
 // What the node says
