@@ -213,6 +213,15 @@ private:
     return most;
   }
 
+  /// One op may read a value more than once.
+  static bool canInlineAllUses(Value value) {
+    return llvm::all_of(value.getUses(), [](OpOperand &use) {
+      auto consumer = dyn_cast<linalg::GenericOp>(use.getOwner());
+      return consumer && consumer.isDpsInput(&use) &&
+             linalg::areElementwiseOpsFusable(&use) && mayInlineProducer(&use);
+    });
+  }
+
   /// An operand of `op` whose producer the timeline has just made part of it.
   static OpOperand *findFusable(Operation *op,
                                 const DenseMap<Operation *, int> &numbers,
@@ -222,9 +231,7 @@ private:
       return nullptr;
     for (OpOperand *operand : consumer.getDpsInputOperands()) {
       auto producer = numbers.find(operand->get().getDefiningOp());
-      if (producer != numbers.end() &&
-          linalg::areElementwiseOpsFusable(operand) &&
-          mayInlineProducer(operand) &&
+      if (producer != numbers.end() && canInlineAllUses(operand->get()) &&
           timeline.fuse(producer->second, numbers.lookup(op)))
         return operand;
     }
@@ -233,21 +240,27 @@ private:
 
   Operation *inlineProducer(IRRewriter &rewriter, OpOperand *operand) {
     Operation *consumer = operand->getOwner();
-    Operation *producer = operand->get().getDefiningOp();
-    rewriter.setInsertionPoint(consumer);
-    // Cannot fail: it was asked whether it can be done.
-    auto result = linalg::fuseElementwiseOps(rewriter, operand);
-    if (failed(result))
-      return consumer;
-    for (auto [from, to] : result->replacements)
-      rewriter.replaceUsesWithIf(
-          from, to, [&](OpOperand &use) { return use.getOwner() != producer; });
-    fused.remove(consumer);
+    Value value = operand->get();
+    Operation *producer = value.getDefiningOp();
+    while (!value.use_empty()) {
+      rewriter.setInsertionPoint(consumer);
+      auto result =
+          linalg::fuseElementwiseOps(rewriter, &*value.getUses().begin());
+      // Cannot fail: it was asked whether it can be done.
+      if (failed(result))
+        return consumer;
+      for (auto [from, to] : result->replacements)
+        rewriter.replaceUsesWithIf(from, to, [&](OpOperand &use) {
+          return use.getOwner() != producer;
+        });
+      fused.remove(consumer);
+      rewriter.eraseOp(consumer);
+      consumer = result->fusedOp;
+      fused.insert(consumer);
+    }
     fused.remove(producer);
-    rewriter.eraseOp(consumer);
     rewriter.eraseOp(producer);
-    fused.insert(result->fusedOp);
-    return result->fusedOp;
+    return consumer;
   }
 
   DenseMap<Operation *, int64_t> workspaces;

@@ -121,3 +121,32 @@ func.func @two_users() {
   "test.use"(%ab) : (tensor<64xf32>) -> ()
   return
 }
+
+// -----
+
+// A sum that one op reads twice, in two orders, goes into it whole.
+// CHECK-LABEL: @read_twice
+// CHECK-COUNT-1: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+#ij = affine_map<(i, j) -> (i, j)>
+#ji = affine_map<(i, j) -> (j, i)>
+func.func @read_twice() {
+  %e = tensor.empty() : tensor<8x8xf32>
+  %a = "test.make"() : () -> tensor<8x8xf32>
+  %b = "test.make"() : () -> tensor<8x8xf32>
+  %ab = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]}
+    ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.addf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  %square = linalg.generic {indexing_maps = [#ij, #ji, #ij], iterator_types = ["parallel", "parallel"]}
+    ins(%ab, %ab : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %0 = arith.mulf %p, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  "test.use"(%square) : (tensor<8x8xf32>) -> ()
+  return
+}
