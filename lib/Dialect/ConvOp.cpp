@@ -21,6 +21,8 @@ void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
       builder.getDenseI64ArrayAttr(dilations),
       builder.getDenseI64ArrayAttr(padsBegin),
       builder.getDenseI64ArrayAttr(padsEnd), builder.getI64IntegerAttr(groups),
+      /*pool=*/WindowKindAttr(), /*pool_window=*/DenseI64ArrayAttr(),
+      /*interleaved=*/UnitAttr(), /*upsample=*/DenseI64ArrayAttr(),
       builder.getAffineMapArrayAttr(extraMaps));
   SmallVector<Type> types = {
       getAccumulatorType(cast<ShapedType>(init.getType()).getElementType())};
@@ -31,6 +33,33 @@ void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
 
 int64_t ConvOp::getSpatialRank() {
   return cast<ShapedType>(getInput().getType()).getRank() - 2;
+}
+
+SmallVector<int64_t> ConvOp::getUpsampleShifts() {
+  SmallVector<int64_t> shifts(getSpatialRank(), 0);
+  if (auto factors = getUpsample())
+    for (auto [shift, factor] : llvm::zip(shifts, *factors))
+      shift = llvm::Log2_64(factor);
+  return shifts;
+}
+
+SmallVector<int64_t> ConvOp::getUnpooledShape() {
+  SmallVector<int64_t> shifts = getUpsampleShifts();
+  auto input = cast<ShapedType>(getInput().getType());
+  auto filter = cast<ShapedType>(getFilter().getType());
+  SmallVector<int64_t> shape = {input.getDimSize(0), filter.getDimSize(0)};
+  for (int64_t i = 0; i < getSpatialRank(); ++i) {
+    if (input.isDynamicDim(i + 2) || filter.isDynamicDim(i + 2)) {
+      shape.push_back(ShapedType::kDynamic);
+      continue;
+    }
+    int64_t padded = (input.getDimSize(i + 2) << shifts[i]) +
+                     getPadsBegin()[i] + getPadsEnd()[i];
+    int64_t reach = getDilations()[i] * (filter.getDimSize(i + 2) - 1) + 1;
+    shape.push_back(padded < reach ? 0
+                                   : (padded - reach) / getStrides()[i] + 1);
+  }
+  return shape;
 }
 
 Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
@@ -46,8 +75,11 @@ BlockArgument ConvOp::addEpilogueOperand(Value operand, AffineMap map) {
       map);
 }
 
+/// Where the epilogue doesn't yield the output, its operands are read in other
+/// places than the result is stored.
 bool ConvOp::canOverwrite(OpOperand &input, OpOperand &) {
-  return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
+  return yieldsOutput() &&
+         detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
 }
 
 /// Strides between images and channels only; a filter has none.
@@ -68,6 +100,48 @@ bool ConvOp::canAccess(OpOperand &operand, MemRefType type) {
     dense *= type.getDimSize(dim);
   }
   return true;
+}
+
+/// Windows that are powers of two can be reduced among neighbouring threads.
+static LogicalResult verifyPool(ConvOp op) {
+  auto kind = op.getPool();
+  auto window = op.getPoolWindow();
+  if (kind.has_value() != window.has_value())
+    return op.emitOpError("has one of pool and pool_window without the other");
+  if (!kind)
+    return success();
+  if (*kind != WindowKind::Max && *kind != WindowKind::Average)
+    return op.emitOpError("pool is <")
+           << stringifyWindowKind(*kind) << ">, expected <max> or <average>";
+  if (failed(memplan::detail::verifyEntries(op, "pool window", *window,
+                                            op.getSpatialRank(), 1)))
+    return failure();
+  int64_t area = 1;
+  for (int64_t extent : *window)
+    area = llvm::isPowerOf2_64(extent) && extent <= ConvOp::kMostPooled
+               ? area * extent
+               : 0;
+  if (area >= 2 && area <= ConvOp::kMostPooled)
+    return success();
+  return op.emitOpError("pool window has extents [")
+         << *window
+         << "], expected powers of two of which the product is from 2 to "
+         << ConvOp::kMostPooled;
+}
+
+static LogicalResult verifyUpsample(ConvOp op) {
+  auto factors = op.getUpsample();
+  if (!factors)
+    return success();
+  if (failed(memplan::detail::verifyEntries(op, "upsample", *factors,
+                                            op.getSpatialRank(), 1)))
+    return failure();
+  for (int64_t factor : *factors)
+    if (!llvm::isPowerOf2_64(factor) || factor > ConvOp::kMostUpsampled)
+      return op.emitOpError("upsample has factor ")
+             << factor << ", expected powers of two up to "
+             << ConvOp::kMostUpsampled;
+  return success();
 }
 
 LogicalResult ConvOp::verify() {
@@ -93,6 +167,8 @@ LogicalResult ConvOp::verify() {
                                    0)) ||
       failed(detail::verifyEntries(op, "pads_end", getPadsEnd(), spatial, 0)))
     return failure();
+  if (failed(verifyPool(*this)) || failed(verifyUpsample(*this)))
+    return failure();
   int64_t groups = getGroups();
   if (groups < 1)
     return emitOpError("groups must be at least 1, got ") << groups;
@@ -109,18 +185,21 @@ LogicalResult ConvOp::verify() {
              << output << " does not have the input's batch and the filter's "
              << features << " features";
     for (int64_t i = 0; i < spatial; ++i) {
-      int64_t padded =
-          input.getDimSize(i + 2) + getPadsBegin()[i] + getPadsEnd()[i];
-      int64_t reach = getDilations()[i] * (filter.getDimSize(i + 2) - 1) + 1;
-      int64_t expected =
-          padded < reach ? 0 : (padded - reach) / getStrides()[i] + 1;
+      int64_t expected = getUnpooledShape()[i + 2];
+      if (getPoolWindow())
+        expected /= (*getPoolWindow())[i];
       if (output.getDimSize(i + 2) != expected)
         return emitOpError()
                << "output has extent " << output.getDimSize(i + 2)
                << " in spatial dim " << i << ", expected " << expected;
     }
   }
-  if (failed(detail::verifyExtraMaps(op, getExtras(), getExtraMaps(), output)))
+  ShapedType unpooled = output;
+  if (getPool())
+    unpooled =
+        RankedTensorType::get(getUnpooledShape(), output.getElementType());
+  if (failed(
+          detail::verifyExtraMaps(op, getExtras(), getExtraMaps(), unpooled)))
     return failure();
   return detail::verifyEpilogue(op, getEpilogue(), getExtras(), output);
 }

@@ -1,6 +1,7 @@
 //===- MatMulOp.cpp - memplan.matmul --------------------------------------===//
 
 #include "StructuredOp.h"
+#include "memplan/Dialect/MatMulEpilogue.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -79,9 +80,13 @@ static LogicalResult verifyOperandMap(MatMulOp op, StringRef name,
   return success();
 }
 
-/// The product itself may be stored in the destination before a second kernel
-/// applies the epilogue, which would then read its own input.
-bool MatMulOp::canOverwrite(OpOperand &, OpOperand &) { return false; }
+/// A summand, if product and epilogue are one call. Otherwise the product is
+/// stored before a second kernel applies the epilogue, which would read that in
+/// place of its input.
+bool MatMulOp::canOverwrite(OpOperand &input, OpOperand &) {
+  return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps()) &&
+         matchMatMulEpilogue(*this, input.getOperandNumber() - 2).has_value();
+}
 
 bool MatMulOp::canAccess(OpOperand &, MemRefType type) {
   return type.isStrided();

@@ -45,7 +45,42 @@ BlockArgument ReduceWindowOp::addEpilogueOperand(Value operand, AffineMap map) {
       map);
 }
 
+std::optional<int64_t> memplan::getWindowLine(ReduceWindowOp op) {
+  // Of shared memory on every GPU, and what neighbouring elements of lines must
+  // fill for loads not to be wasted.
+  constexpr int64_t kMostBytes = 48 << 10, kSectorBytes = 32;
+  auto input = cast<ShapedType>(op.getInput().getType());
+  auto output = cast<ShapedType>(op.getInit().getType());
+  Type held = cast<YieldOp>(op.getMap().front().back()).getValue().getType();
+  if (!input.hasStaticShape() || input.getShape() != output.getShape() ||
+      op.getKind() == WindowKind::AverageIncludePad || !held.isIntOrFloat() ||
+      !input.getElementType().isIntOrFloat())
+    return std::nullopt;
+  std::optional<int64_t> line;
+  int64_t inner = 1;
+  for (int64_t dim = 0; dim < input.getRank(); ++dim) {
+    bool isPlain = op.getWindow()[dim] == 1 && op.getPadsBegin()[dim] == 0;
+    if (op.getStrides()[dim] != 1 || (!isPlain && line))
+      return std::nullopt;
+    inner = line ? inner * input.getDimSize(dim) : 1;
+    if (!isPlain)
+      line = dim;
+  }
+  auto bytesOf = [](Type type) {
+    return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+  };
+  if (!line || inner < 1 ||
+      inner < static_cast<int64_t>(kSectorBytes /
+                                   bytesOf(input.getElementType())) ||
+      input.getDimSize(*line) >
+          static_cast<int64_t>(kMostBytes / kWindowLines / bytesOf(held)))
+    return std::nullopt;
+  return line;
+}
+
 bool ReduceWindowOp::canOverwrite(OpOperand &input, OpOperand &) {
+  if (&input == &getInputMutable())
+    return getWindowLine(*this).has_value();
   return detail::isReadInPlace(input, getExtrasMutable(), getExtraMaps());
 }
 

@@ -81,4 +81,20 @@ bool shouldInlineProducer(OpOperand *operand) {
   return freed <= getArenaBytes(operand->get());
 }
 
+std::optional<AffineMap> matchTranspose(linalg::GenericOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
+      op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
+    return std::nullopt;
+  Block &body = *op.getBody();
+  if (body.getOperations().size() != 1 ||
+      body.getTerminator()->getOperand(0) != body.getArgument(0))
+    return std::nullopt;
+  AffineMap read = op.getMatchingIndexingMap(op.getDpsInputOperand(0));
+  AffineMap write = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  if (!read.isPermutation() || !write.isPermutation())
+    return std::nullopt;
+  // From the result's indices to the source's.
+  return read.compose(inversePermutation(write));
+}
+
 } // namespace memplan

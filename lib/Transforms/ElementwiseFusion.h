@@ -8,7 +8,10 @@
 #ifndef MEMPLAN_LIB_TRANSFORMS_ELEMENTWISEFUSION_H
 #define MEMPLAN_LIB_TRANSFORMS_ELEMENTWISEFUSION_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Operation.h"
+
+#include <optional>
 
 namespace memplan {
 
@@ -30,6 +33,11 @@ bool mayInlineProducer(mlir::OpOperand *operand);
 /// in one op all would live until the last is there. A term that other ops
 /// read may die here too: only the order tells.
 bool shouldInlineProducer(mlir::OpOperand *operand);
+
+/// If `op` is a transpose, an elementwise op that yields its only input, read
+/// and written through permutations: the map from the result's indices to the
+/// source's.
+std::optional<mlir::AffineMap> matchTranspose(mlir::linalg::GenericOp op);
 
 } // namespace memplan
 

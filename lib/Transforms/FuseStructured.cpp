@@ -1,6 +1,7 @@
 //===- FuseStructured.cpp - memplan-fuse ----------------------------------===//
 
 #include "ElementwiseFusion.h"
+#include "FuseIntoConv.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -107,7 +108,8 @@ private:
     Value result = producer->getResult(0);
     // The kernels of structured ops write the type that they read; a cast is an
     // op of its own.
-    if (producer->getBlock() != consumer->getBlock() ||
+    if (!producer.yieldsOutput() ||
+        producer->getBlock() != consumer->getBlock() ||
         result.getType() != consumer.getResult(0).getType() ||
         !isOnlyUsedBy(result, consumer) ||
         !isFusedBodySmall(producer, consumer))
@@ -208,24 +210,6 @@ struct FuseIntoWindowMap : public OpRewritePattern<ReduceWindowOp> {
     return success();
   }
 };
-
-/// A transpose: an elementwise op that yields its only input, read and written
-/// through permutations.
-std::optional<AffineMap> matchTranspose(linalg::GenericOp op) {
-  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
-      op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
-    return std::nullopt;
-  Block &body = *op.getBody();
-  if (body.getOperations().size() != 1 ||
-      body.getTerminator()->getOperand(0) != body.getArgument(0))
-    return std::nullopt;
-  AffineMap read = op.getMatchingIndexingMap(op.getDpsInputOperand(0));
-  AffineMap write = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  if (!read.isPermutation() || !write.isPermutation())
-    return std::nullopt;
-  // From the result's indices to the source's.
-  return read.compose(inversePermutation(write));
-}
 
 /// Whether `map`'s last result is one of the two matrix dims of an operand:
 /// then the operand has unit stride in one matrix dim, as matrix products need.
@@ -346,6 +330,11 @@ struct FuseStructured
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     if (failed(
             applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      return signalPassFailure();
+    // Nothing more moves into an epilogue after these, so they come last.
+    RewritePatternSet convolutions(context);
+    populateConvFusionPatterns(convolutions, numIntoConvolutions);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(convolutions))))
       signalPassFailure();
   }
 };

@@ -253,3 +253,87 @@ func.func private @proof() attributes {memplan.arenas = [#memplan.arena<bytes = 
 func.func @arena() attributes {memplan.arenas = [#memplan.arena<bytes = 0, lower_bound = 0, no_reuse = 0, optimal = true, alignment = 3>]} {
   return
 }
+
+// -----
+
+func.func @conv_pool_kind(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x4x4xf32>) {
+  // expected-error @below {{pool is <sum>, expected <max> or <average>}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x4x4xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 pool <sum> window = [2, 2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_pool_rank(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x4x4xf32>) {
+  // expected-error @below {{pool window has 1 entries, expected 2}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x4x4xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 pool <max> window = [2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_pool_extent(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x4x4xf32>) {
+  // expected-error @below {{pool window has extents [3, 2], expected powers of two of which the product is from 2 to 32}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x4x4xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 pool <max> window = [3, 2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_pool_area(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x4x4xf32>) {
+  // expected-error @below {{pool window has extents [8, 8], expected powers of two of which the product is from 2 to 32}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x4x4xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 pool <max> window = [8, 8] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_pool_output(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x8x8xf32>) {
+  // expected-error @below {{output has extent 8 in spatial dim 0, expected 4}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 pool <max> window = [2, 2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_upsample(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x16x24xf32>) {
+  // expected-error @below {{upsample has factor 3, expected powers of two up to 1024}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x16x24xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 upsample = [2, 3] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x16x24xf32>
+  return
+}
+
+// -----
+
+func.func @conv_upsample_output(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x8x8xf32>) {
+  // expected-error @below {{output has extent 8 in spatial dim 0, expected 16}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 upsample = [2, 2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return
+}

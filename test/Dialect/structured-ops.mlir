@@ -23,6 +23,22 @@ func.func @conv(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<4xf
   return %r : tensor<1x4x8x8xf32>
 }
 
+// 8x8 upsampled to 16x16, then pooled to 8x8.
+// CHECK-LABEL: @conv_with_all
+// CHECK: groups = 2 interleaved upsample = [2, 2] pool <max> window = [2, 2] extra_maps = []
+// BUF-LABEL: @conv_with_all
+// BUF: memplan.conv {{.*}} outs(%arg2 : memref<1x4x8x8xf32>) {{.*}} groups = 2 interleaved upsample = [2, 2] pool <max> window = [2, 2]
+func.func @conv_with_all(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>) -> tensor<1x4x8x8xf32> {
+  %init = tensor.empty() : tensor<1x4x8x8xf32>
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%init : tensor<1x4x8x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2
+         interleaved upsample = [2, 2] pool <max> window = [2, 2] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x8x8xf32>
+  return %r : tensor<1x4x8x8xf32>
+}
+
 // CHECK-LABEL: @matmul
 // CHECK: memplan.matmul
 // BUF-LABEL: @matmul

@@ -113,13 +113,18 @@ def test_no_copy_is_left(name, tmp_path):
     assert plan["optimal"] and plan["arena_bytes"] <= compiler.plan(path, None, "--no-forward")["arena_bytes"]
 
 
-def test_channel_shuffle_is_one_permuting_kernel_each(tmp_path):
-    """A reshape, a transpose, a reshape: one kernel that permutes, for each of ShuffleNet's shuffles at most one."""
+def test_channel_shuffle_is_no_kernel(tmp_path):
+    """A reshape, a transpose, a reshape: one kernel that permutes for each of ShuffleNet's shuffles at most, and none where
+    the convolution before it stores its results there."""
     path = memplan_models.write("light_shufflenet", tmp_path)
     shuffles = sum(node.op_type == "Transpose" for node in onnx.load(path).graph.node)
-    text = compiler.run(path, "--emit=cuda", "-q", "-o", "-").stdout
-    permuting = re.findall(r"launch\w*\([^;]*\bmap_copy\w*", text)
-    assert 0 < len(permuting) <= shuffles
+
+    def permuting(*flags):
+        text = compiler.run(path, "--emit=cuda", "-q", "-o", "-", *flags).stdout
+        return len(re.findall(r"launch\w*\([^;]*\bmap_copy\w*", text))
+
+    assert 0 < permuting("--no-fusion") <= shuffles
+    assert permuting() == 0
 
 
 def test_terms_of_a_sum_die_before_the_last_is_made(tmp_path, quick):
@@ -139,6 +144,106 @@ def test_a_sum_of_many_terms_needs_no_more_than_unfused(tmp_path, quick):
     fused, apart = (compiler.plan(path, dims, *flags) for flags in ((), ("--no-fusion",)))
     check_plan(fused)
     assert fused["arena_bytes"] <= apart["arena_bytes"]
+
+
+def constant(name, *shape):
+    values = np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+    return om.node("Constant", [], [name], value=om.tensor(name, values))
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("window", [[2, 2], [1, 2], [4, 2]])
+def test_pooling_in_a_convolution(kind, window, tmp_path, quick):
+    """Conv, bias, relu and pooling are one launch, and nothing but the output is stored. 9 x 11 is no multiple of any."""
+    nodes = [constant("w", 5, 3, 3, 3), constant("b", 5), om.node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+             om.node("Relu", ["c"], ["r"]), om.node(kind, ["r"], ["y"], kernel_shape=window, strides=window)]
+    path = write(tmp_path, nodes, (2, 3, 9, 11))
+    assert planned(path).count("memplan.conv") == 1 and "memplan.reduce_window" not in planned(path)
+    assert compiler.plan(path)["arena_bytes"] == 0
+    check_result(path, tmp_path, quick)
+
+
+def test_pooling_of_a_sum_reads_it_before_the_pool(tmp_path, quick):
+    """The residual has the extents before pooling: 8 x 8, not 4 x 4."""
+    nodes = [constant("w", 3, 3, 3, 3), om.node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), om.node("Add", ["c", "x"], ["s"]),
+             om.node("MaxPool", ["s"], ["p"], kernel_shape=[2, 2], strides=[2, 2]), om.node("Tanh", ["p"], ["y"])]
+    path = write(tmp_path, nodes, (2, 3, 8, 8))
+    assert compiler.plan(path)["arena_bytes"] == 0
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("pool", [dict(kernel_shape=[3, 3], strides=[2, 2]), dict(kernel_shape=[2, 2], strides=[1, 1]),
+                                  dict(kernel_shape=[3, 3], strides=[3, 3]),
+                                  dict(kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 1, 1]),
+                                  dict(kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)])
+def test_pooling_that_stays_apart(pool, tmp_path, quick):
+    """Windows that overlap, hang over or are no powers of two."""
+    nodes = [constant("w", 4, 3, 3, 3), om.node("Conv", ["x", "w"], ["c"]), om.node("MaxPool", ["c"], ["y"], **pool)]
+    path = write(tmp_path, nodes, (2, 3, 9, 9))
+    assert "memplan.reduce_window" in planned(path)
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("channels", [6, 30])
+def test_channel_shuffle_of_a_grouped_convolution(channels, tmp_path, quick):
+    """Its results are stored where the shuffle would move them; the depthwise kernel (30: one channel a group) as well."""
+    groups = 3 if channels == 6 else 30
+    split, back = np.array([2, groups, 60 // groups, 5, 5]), np.array([2, 60, 5, 5])
+    nodes = [constant("w", 60, channels // groups, 3, 3), constant("b", 60),
+             om.node("Conv", ["x", "w", "b"], ["c"], group=groups, pads=[1, 1, 1, 1]), om.node("Relu", ["c"], ["r"]),
+             om.node("Constant", [], ["split"], value=om.tensor("split", split)),
+             om.node("Constant", [], ["back"], value=om.tensor("back", back)), om.node("Reshape", ["r", "split"], ["g"]),
+             om.node("Transpose", ["g"], ["t"], perm=[0, 2, 1, 3, 4]), om.node("Reshape", ["t", "back"], ["y"])]
+    path = write(tmp_path, nodes, (2, channels, 5, 5))
+    assert "interleaved" in planned(path) and "linalg.generic" not in planned(path)
+    assert compiler.plan(path)["arena_bytes"] == 0
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("factors", [(2, 2), (4, 2)])
+def test_upsampling_before_a_convolution(factors, tmp_path, quick):
+    """Each element is read in several places, and the larger tensor is not stored."""
+    a, b = factors
+    six = [om.node("Constant", [], [n], value=om.tensor(n, np.array(v))) for n, v in
+           (("six", [2, 3, 5, 1, 6, 1]), ("more", [2, 3, 5, a, 6, b]), ("four", [2, 3, 5 * a, 6 * b]))]
+    nodes = [*six, constant("w", 4, 3, 3, 3), om.node("Sigmoid", ["x"], ["s"]), om.node("Softmax", ["s"], ["m"], axis=1),
+             om.node("Reshape", ["m", "six"], ["r"]), om.node("Expand", ["r", "more"], ["e"]), om.node("Reshape", ["e", "four"], ["u"]),
+             om.node("Conv", ["u", "w"], ["y"], pads=[1, 1, 1, 1])]
+    path = write(tmp_path, nodes, (2, 3, 5, 6))
+    assert "upsample = " in planned(path) and compiler.plan(path)["arena_bytes"] <= 2 * 3 * 5 * 6 * 4 + 256
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 5, 9), (1, 40, 3, 11)])
+def test_normalization_across_channels_in_place(shape, tmp_path, quick):
+    """LRN's windows lie along the channels: its result goes over its input, which lives in the output from the start."""
+    nodes = [om.node("Softmax", ["x"], ["s"], axis=1), om.node("LRN", ["s"], ["y"], size=5, alpha=0.1, beta=0.75, bias=1.0)]
+    path = write(tmp_path, nodes, shape)
+    assert compiler.plan(path)["arena_bytes"] == 0
+    check_result(path, tmp_path, quick)
+
+
+def test_normalization_of_long_lines_is_not_in_place(tmp_path, quick):
+    """400 channels by 32 lines by 4 bytes are more than a block has: 51,200 > 49,152."""
+    nodes = [om.node("Softmax", ["x"], ["s"], axis=1), om.node("LRN", ["s"], ["y"], size=3)]
+    path = write(tmp_path, nodes, (1, 400, 3, 3))
+    assert compiler.plan(path)["arena_bytes"] == 400 * 9 * 4
+    check_result(path, tmp_path, quick)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 16), (1, 1, 16)])
+@pytest.mark.parametrize("activation", [None, "Relu", "Exp"])
+def test_a_product_goes_over_its_residual(shape, activation, tmp_path, quick):
+    """x + x w + b: a library call takes the residual as C, which may be where it stores. With exp, a kernel of its own
+    comes after the product, so that the residual must live elsewhere."""
+    nodes = [constant("w", 16, 16), constant("b", 16), om.node("Softmax", ["x"], ["s"], axis=-1),
+             om.node("MatMul", ["x", "w"], ["p"]), om.node("Add", ["p", "b"], ["q"]), om.node("Add", ["s", "q"], ["y" if not activation else "r"])]
+    if activation:
+        nodes.append(om.node(activation, ["r"], ["y"]))
+    path = write(tmp_path, nodes, shape)
+    arena = compiler.plan(path)["arena_bytes"]
+    assert arena == (np.prod(shape) * 4 if activation == "Exp" else 0)
+    check_result(path, tmp_path, quick)
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -51,4 +51,17 @@ void registerMemPlanDialect(mlir::DialectRegistry &registry);
 #define GET_OP_CLASSES
 #include "memplan/Dialect/MemPlanOps.h.inc"
 
+namespace memplan {
+
+/// The dim along which all windows of the op lie, one at each element of the
+/// input, if a group of threads can hold as many whole lines of it as it takes
+/// to read them fast. They then read the lines before they store a result, so
+/// that it may lie over the input.
+std::optional<int64_t> getWindowLine(ReduceWindowOp op);
+
+/// Lines that are held at one time, next to each other in memory.
+inline constexpr int64_t kWindowLines = 32;
+
+} // namespace memplan
+
 #endif // MEMPLAN_DIALECT_MEMPLANDIALECT_H

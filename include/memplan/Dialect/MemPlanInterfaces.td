@@ -23,6 +23,11 @@ def MemPlan_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
     }], "::mlir::BlockArgument", "addEpilogueOperand",
         (ins "::mlir::Value":$operand, "::mlir::AffineMap":$map)>,
     InterfaceMethod<[{
+      Whether the epilogue's yield is the output's element, so that more can be
+      appended to it; not if something else is done to it first.
+    }], "bool", "yieldsOutput", (ins), /*methodBody=*/"",
+        /*defaultImplementation=*/"return true;">,
+    InterfaceMethod<[{
       Whether an operand with this map (as in `addEpilogueOperand`) can be added.
     }], "bool", "canAddEpilogueOperand", (ins "::mlir::AffineMap":$map)>,
     InterfaceMethod<"The destination operand.", "::mlir::OpOperand &", "getInitOperand">

@@ -40,6 +40,15 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
     spatial rank 1 to 3. `linalg` convolutions need a padded copy of the input.
     The accumulator's type is the epilogue's first argument (f32 for f16, bf16).
 
+    With `pool <max> window = [2, 2]` (or `<average>`), what the epilogue yields
+    goes through windows of this extent that don't overlap, and the output has
+    one element a window; what is left at the end of a dim is dropped. With
+    `interleaved`, feature i of group g is the output's channel i * groups + g
+    and not g * F/groups + i: a channel shuffle. In both cases the epilogue's
+    extras are read at the positions before that. With `upsample = [2, 2]`
+    (powers of two), each element of the input stands for so many in each
+    spatial dim, which nobody stores; everything else is over those.
+
     ```mlir
     %r = memplan.conv ins(%x, %w : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>)
            extras(%b : tensor<4xf32>) outs(%init : tensor<1x4x8x8xf32>)
@@ -55,7 +64,11 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
                        Variadic<MemPlan_Shaped>:$extras, MemPlan_Shaped:$init,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
                        DenseI64ArrayAttr:$pads_begin, DenseI64ArrayAttr:$pads_end,
-                       I64Attr:$groups, AffineMapArrayAttr:$extra_maps);
+                       I64Attr:$groups, OptionalAttr<MemPlan_WindowKindAttr>:$pool,
+                       OptionalAttr<DenseI64ArrayAttr>:$pool_window,
+                       UnitAttr:$interleaved,
+                       OptionalAttr<DenseI64ArrayAttr>:$upsample,
+                       AffineMapArrayAttr:$extra_maps);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     `ins` `(` $input `,` $filter `:` type($input) `,` type($filter) `)`
@@ -63,7 +76,9 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
     `outs` `(` $init `:` type($init) `)`
     `strides` `=` $strides `dilations` `=` $dilations
     `pads_begin` `=` $pads_begin `pads_end` `=` $pads_end
-    `groups` `=` $groups `extra_maps` `=` $extra_maps
+    `groups` `=` $groups (`interleaved` $interleaved^)?
+    (`upsample` `=` $upsample^)? (`pool` $pool^ `window` `=` $pool_window)?
+    `extra_maps` `=` $extra_maps
     attr-dict-with-keyword $epilogue (`->` type($result)^)?
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$filter,
@@ -73,7 +88,17 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
       "int64_t":$groups, "::llvm::ArrayRef<::mlir::AffineMap>":$extraMaps,
       "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$epilogue)>];
   let extraClassDeclaration = structuredDecls # [{
+    /// A pool's window has at most as many elements.
+    static constexpr int64_t kMostPooled = 32;
+    /// Factors of upsampling are at most this.
+    static constexpr int64_t kMostUpsampled = 1024;
     int64_t getSpatialRank();
+    /// The logarithms of the upsampling factors; 0 without upsampling.
+    ::llvm::SmallVector<int64_t> getUpsampleShifts();
+    /// The output's shape before pooling; dynamic where it can't be told.
+    ::llvm::SmallVector<int64_t> getUnpooledShape();
+    /// Of EpilogueOpInterface.
+    bool yieldsOutput() { return !getPool() && !getInterleaved(); }
   }];
 }
 
@@ -140,6 +165,10 @@ def MemPlan_ReduceWindowOp : MemPlan_StructuredOp<"reduce_window"> {
     [-pads_begin, size + pads_end). The output's type gives its extents, so that
     the last window may hang over the padded end (ceil_mode). A window with
     nothing inside gives `sum` 0, `max` the lowest value, `average` 0.
+
+    Windows along one dim, as LRN's across channels, may write the result over
+    the input: whoever computes one result of a line has read the line before.
+    `memplan::getWindowLine` says where.
 
     ```mlir
     %r = memplan.reduce_window <max> ins(%x : tensor<1x4x8x8xf32>)

@@ -15,6 +15,10 @@
 // should share one. An epilogue may read the element of y that it computes, if
 // y holds an operand that dies here.
 //
+// conv<MaxPool<4>>(...) pools the epilogue's results before they are stored, in
+// the windows that ConvShape::pool states; p is then the position before that.
+// convUpsampled(...) reads x upsampled, as ConvShape::upsample states.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef MEMPLAN_RUNTIME_CONV_H
@@ -46,8 +50,9 @@ enum class ConvKernel {
 };
 
 /// The largest tile that still gives every multiprocessor something to do.
-inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups) {
-  if (g.channels == 1 && (g.filters < 16 || groups > 65535))
+inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups,
+                                   bool isPlain = true) {
+  if (isPlain && g.channels == 1 && (g.filters < 16 || groups > 65535))
     return ConvKernel::Depthwise;
 #ifdef __CUDACC__
   const int64_t wantedBlocks = 128; // multiprocessors of an A100 or H100
@@ -81,7 +86,7 @@ inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups) {
   return ConvKernel::Gemm32x32;
 }
 
-template <class Tile, class T, class Epilogue>
+template <class Tile, class Pool, bool Upsampled, class T, class Epilogue>
 memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
                               int64_t groups, const T *x, const T *w, T *y,
                               const Epilogue &epilogue, cudaStream_t stream) {
@@ -95,12 +100,14 @@ memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
   vectors.weights = g.depth % 4 == 0 && isAlignedFor<T, 4>(w);
   vectors.results =
       g.imagePixels % Tile::kRun == 0 && g.yStrideN % Tile::kRun == 0 &&
-      g.yStrideF % Tile::kRun == 0 && isAlignedFor<T, Tile::kRun>(y);
+      g.yStrideF % Tile::kRun == 0 && g.yStrideG % Tile::kRun == 0 &&
+      isAlignedFor<T, Tile::kRun>(y);
   const dim3 grid(unsigned(ceilDiv(g.allPixels, Tile::kPixels)),
                   unsigned(filterTiles), unsigned(groups));
-  return launchWithBarriers(what, convImplicitGemmKernel<T, Epilogue, Tile>,
-                            grid, dim3(Tile::kThreads, Tile::kSlices), stream,
-                            g, x, w, y, epilogue, vectors);
+  return launchWithBarriers(
+      what, convImplicitGemmKernel<T, Epilogue, Tile, Pool, Upsampled>, grid,
+      dim3(Tile::kThreads, Tile::kSlices), stream, g, x, w, y, epilogue,
+      vectors);
 }
 
 template <class T, class Epilogue>
@@ -128,38 +135,49 @@ memplan_status launchConvDepthwise(const char *what, const ConvGeometry &g,
                 dim3(kDepthwiseThreads), stream, g, d, x, w, y, epilogue);
 }
 
-template <class T, class Epilogue>
+template <class Pool = NoPool, bool Upsampled = false, class T, class Epilogue>
 memplan_status conv(const char *what, const ConvShape &shape, const T *x,
                     const T *w, T *y, const Epilogue &epilogue,
                     cudaStream_t stream, ConvKernel kernel = ConvKernel::Auto) {
   ConvGeometry g;
-  MEMPLAN_TRY(makeConvGeometry(what, shape, g));
+  MEMPLAN_TRY(makeConvGeometry(what, shape, g, Pool::kArea, Upsampled));
   if (g.allPixels == 0 || shape.f == 0)
     return MEMPLAN_OK;
   const int64_t groups = shape.groups;
+  constexpr bool isPlain = Pool::kArea == 1 && !Upsampled;
   if (kernel == ConvKernel::Auto)
-    kernel = chooseConvKernel(g, groups);
+    kernel = chooseConvKernel(g, groups, isPlain);
   switch (kernel) {
   case ConvKernel::Depthwise:
+    if (!isPlain)
+      return fail(MEMPLAN_ERROR_ARGUMENT,
+                  "%s: the depthwise kernel neither pools nor upsamples", what);
     return launchConvDepthwise(what, g, shape, x, w, y, epilogue, stream);
   case ConvKernel::Gemm128x64:
-    return launchConvGemm<ConvTile128x64>(what, g, groups, x, w, y, epilogue,
-                                          stream);
+    return launchConvGemm<ConvTile128x64, Pool, Upsampled>(
+        what, g, groups, x, w, y, epilogue, stream);
   case ConvKernel::Gemm64x64:
-    return launchConvGemm<ConvTile64x64>(what, g, groups, x, w, y, epilogue,
-                                         stream);
+    return launchConvGemm<ConvTile64x64, Pool, Upsampled>(what, g, groups, x, w,
+                                                          y, epilogue, stream);
   case ConvKernel::Gemm32x64:
-    return launchConvGemm<ConvTile32x64>(what, g, groups, x, w, y, epilogue,
-                                         stream);
+    return launchConvGemm<ConvTile32x64, Pool, Upsampled>(what, g, groups, x, w,
+                                                          y, epilogue, stream);
   case ConvKernel::Gemm32x32By4:
-    return launchConvGemm<ConvTile32x32By4>(what, g, groups, x, w, y, epilogue,
-                                            stream);
+    return launchConvGemm<ConvTile32x32By4, Pool, Upsampled>(
+        what, g, groups, x, w, y, epilogue, stream);
   case ConvKernel::Auto:
   case ConvKernel::Gemm32x32:
     break;
   }
-  return launchConvGemm<ConvTile32x32>(what, g, groups, x, w, y, epilogue,
-                                       stream);
+  return launchConvGemm<ConvTile32x32, Pool, Upsampled>(what, g, groups, x, w,
+                                                        y, epilogue, stream);
+}
+
+template <class Pool = NoPool, class T, class Epilogue>
+memplan_status convUpsampled(const char *what, const ConvShape &shape,
+                             const T *x, const T *w, T *y,
+                             const Epilogue &epilogue, cudaStream_t stream) {
+  return conv<Pool, true>(what, shape, x, w, y, epilogue, stream);
 }
 
 } // namespace memplan::rt

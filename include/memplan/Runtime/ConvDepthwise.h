@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
     return;
   uint32_t pixel;
   const uint32_t f = d.byFilter.divide(uint32_t(result), pixel);
-  const uint32_t channel = d.byMultiplier.quotient(f);
+  uint32_t filter;
+  const uint32_t channel = d.byMultiplier.divide(f, filter);
   int32_t originZ, originY, originX;
   g.inputOrigin(pixel, originZ, originY, originX);
   // One image a thread: a loop over images would hoist the epilogue's operands
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
           sum += AccumOf<T>(plane[(int64_t(iz) * g.inY + iy) * g.inX + ix]) *
                  AccumOf<T>(*weight);
       }
-  y[n * g.yStrideN + f * g.yStrideF + pixel] =
+  y[n * g.yStrideN + channel * g.yStrideG + filter * g.yStrideF + pixel] =
       epilogue(sum, int(n), int(f), int(pixel));
 }
 

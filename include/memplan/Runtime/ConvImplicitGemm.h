@@ -16,6 +16,7 @@
 #ifndef MEMPLAN_RUNTIME_CONVIMPLICITGEMM_H
 #define MEMPLAN_RUNTIME_CONVIMPLICITGEMM_H
 
+#include "memplan/Runtime/ConvPool.h"
 #include "memplan/Runtime/ConvShape.h"
 
 namespace memplan::rt {
@@ -66,7 +67,7 @@ struct ConvShared {
 
 /// One thread's view of the computation. Its steps are those of its slice: step
 /// i of slice s loads and multiplies part i * kSlices + s of k.
-template <class T, class Tile>
+template <class T, class Tile, class Pool, bool Upsampled>
 class ConvThread {
 public:
   using Accum = AccumOf<T>;
@@ -88,10 +89,11 @@ public:
     if (pixel < g.allPixels) {
       uint32_t inImage;
       const uint32_t image = g.byImage.divide(uint32_t(pixel), inImage);
-      g.inputOrigin(inImage, originZ, originY, originX);
-      patchOffset = image * g.xStrideN +
-                    int64_t(group) * g.channels * g.xStrideC +
-                    (int64_t(originZ) * g.inY + originY) * g.inX + originX;
+      g.template inputOrigin<Pool::kArea>(inImage, originZ, originY, originX);
+      patchOffset =
+          image * g.xStrideN + int64_t(group) * g.channels * g.xStrideC;
+      if (!Upsampled)
+        patchOffset += (int64_t(originZ) * g.inY + originY) * g.inX + originX;
     }
   }
 
@@ -110,8 +112,10 @@ public:
       source.z *= g.dilationZ;
       source.y *= g.dilationY;
       source.x = int32_t(column) * g.dilationX;
-      source.offset = channel * g.xStrideC +
-                      (int64_t(source.z) * g.inY + source.y) * g.inX + source.x;
+      source.offset = channel * g.xStrideC;
+      if (!Upsampled)
+        source.offset +=
+            (int64_t(source.z) * g.inY + source.y) * g.inX + source.x;
     }
     shared.sources[step & 1][i] = source;
   }
@@ -125,9 +129,19 @@ public:
           shared.sources[step & 1][thread / Tile::kPixels +
                                    i * (Tile::kThreads / Tile::kPixels)];
       patchValues[i] = T(0.0f);
-      if (g.isInside(originZ + source.z, originY + source.y,
-                     originX + source.x))
-        patchValues[i] = patchOrigin[patchOffset + source.offset];
+      const int32_t z = originZ + source.z, y = originY + source.y,
+                    x = originX + source.x;
+      if (!g.isInside(z, y, x))
+        continue;
+      int64_t offset = patchOffset + source.offset;
+      // Three shifts and two multiplications a value, some percent of a step's
+      // instructions; the tensor that isn't stored would have been written once
+      // and read once a filter tile, in as many times the bytes.
+      if (Upsampled)
+        offset += ((z >> g.upShiftZ) * g.storedY + (y >> g.upShiftY)) *
+                      int64_t(g.storedX) +
+                  (x >> g.upShiftX);
+      patchValues[i] = patchOrigin[offset];
     }
     const int k = firstOf(step) + weightColumn();
     MEMPLAN_UNROLL
@@ -249,19 +263,69 @@ public:
                                   f, int(inImage[j]));
         if (vectorResults) {
           if (pixel < g.allPixels)
-            storeVec(&y[image[0] * g.yStrideN + f * g.yStrideF + inImage[0]],
+            storeVec(&y[image[0] * g.yStrideN + channel(filter) + inImage[0]],
                      results);
           continue;
         }
         MEMPLAN_UNROLL
         for (int j = 0; j < Tile::kRun; ++j)
           if (pixel + j < g.allPixels)
-            y[image[j] * g.yStrideN + f * g.yStrideF + inImage[j]] = results[j];
+            y[image[j] * g.yStrideN + channel(filter) + inImage[j]] =
+                results[j];
+      }
+    }
+  }
+
+  /// The same, through a pool: one result a window. Neighbouring threads have
+  /// neighbouring windows, so that what a warp stores is contiguous but for the
+  /// ends of rows; there is a kArea-th of it, and the loads of a warp's patch
+  /// values take as many sectors as without a pool: those of rows of a window's
+  /// height, each as long as the warp is wide by that height.
+  template <class Epilogue>
+  __device__ __forceinline__ void storePooled(T *y, const Epilogue &epilogue) {
+    constexpr int kArea = Pool::kArea;
+    constexpr int kStep = kArea < Tile::kRun ? kArea : Tile::kRun;
+    // Shuffles stay in the lanes that share a row.
+    static_assert(Tile::kRun * Tile::kThreadColumns % kArea == 0);
+    MEMPLAN_UNROLL
+    for (int run = 0; run < Tile::kRuns; ++run) {
+      const int64_t pixel =
+          int64_t(blockIdx.x) * Tile::kPixels + firstColumn(run);
+      uint32_t image[Tile::kRun], inImage[Tile::kRun];
+      MEMPLAN_UNROLL
+      for (int j = 0; j < Tile::kRun; ++j)
+        image[j] = g.byImage.divide(uint32_t(pixel + j), inImage[j]);
+      MEMPLAN_UNROLL
+      for (int i = 0; i < Tile::kRows; ++i) {
+        const int filter = firstFilter + firstRow() + i;
+        const int f = int(blockIdx.z) * g.filters + filter;
+        Accum values[Tile::kRun];
+        MEMPLAN_UNROLL
+        for (int j = 0; j < Tile::kRun; ++j) {
+          // Windows are there as a whole or not at all; the threads of those
+          // that aren't take part in the shuffles.
+          values[j] = Accum(0);
+          if (filter < g.filters && pixel + j < g.allPixels)
+            values[j] =
+                Accum(epilogue(sums[i][run * Tile::kRun + j], int(image[j]), f,
+                               g.template outputNumber<kArea>(inImage[j])));
+        }
+        reduceWindows<Pool>(values);
+        MEMPLAN_UNROLL
+        for (int j = 0; j < Tile::kRun; j += kStep)
+          if (filter < g.filters && pixel + j < g.allPixels &&
+              inImage[j] % kArea == 0)
+            y[image[j] * g.yStrideN + channel(filter) + inImage[j] / kArea] =
+                T(values[j]);
       }
     }
   }
 
 private:
+  /// Where in an image of y a filter of the group is.
+  __device__ __forceinline__ int64_t channel(int filter) const {
+    return int64_t(blockIdx.z) * g.yStrideG + filter * g.yStrideF;
+  }
   /// The first k of a step.
   __device__ __forceinline__ int firstOf(int step) const {
     return (step * Tile::kSlices + int(threadIdx.y)) * Tile::kDepth;
@@ -311,13 +375,14 @@ struct ConvVectors {
   bool weights, results;
 };
 
-template <class T, class Epilogue, class Tile>
+template <class T, class Epilogue, class Tile, class Pool, bool Upsampled>
 __global__ void __launch_bounds__(Tile::kThreads *Tile::kSlices)
     convImplicitGemmKernel(const ConvGeometry g, const T *__restrict__ x,
                            const T *__restrict__ w, T *y,
                            const Epilogue epilogue, const ConvVectors vectors) {
   __shared__ ConvShared<T, Tile> shared[Tile::kSlices];
-  ConvThread<T, Tile> thread(g, shared[threadIdx.y], x, w, vectors.weights);
+  ConvThread<T, Tile, Pool, Upsampled> thread(g, shared[threadIdx.y], x, w,
+                                              vectors.weights);
   // The same number for each slice: what lies beyond the end counts as zero.
   const int steps = ceilDiv(g.depth, Tile::kDepth * Tile::kSlices);
   if (steps > 0) {
@@ -342,8 +407,12 @@ __global__ void __launch_bounds__(Tile::kThreads *Tile::kSlices)
       __syncthreads();
     }
   }
-  if (thread.gatherSlices(shared))
+  if (!thread.gatherSlices(shared))
+    return;
+  if constexpr (Pool::kArea == 1)
     thread.store(y, epilogue, vectors.results);
+  else
+    thread.storePooled(y, epilogue);
 }
 
 } // namespace memplan::rt

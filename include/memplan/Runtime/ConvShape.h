@@ -26,29 +26,73 @@ struct ConvShape {
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1};
   int64_t padBegin[3] = {0, 0, 0}; ///< Negative ones skip input.
   int64_t xStrideN = 0, xStrideC = 0, yStrideN = 0, yStrideF = 0;
+  /// Extents of the windows of `out` that a pool reduces, powers of two. What
+  /// is left over at the end is not computed. y has one element a window.
+  int64_t pool[3] = {1, 1, 1};
+  /// Feature i of group g is channel i * groups + g of y, not g * f/groups + i.
+  bool interleaved = false;
+  /// Each element of x stands for so many in each dimension, powers of two;
+  /// `in` are the extents that x has, everything else is over those times this.
+  int64_t upsample[3] = {1, 1, 1};
 };
 
 /// As the kernels want it. Products that can exceed 31 bits are 64-bit.
 struct ConvGeometry {
-  int32_t images, filters;        ///< n, f / groups.
-  int32_t channels, depth;        ///< c / groups, and that by kernel elements.
-  int32_t imagePixels, allPixels; ///< Output positions: of an image, of all.
+  int32_t images, filters; ///< n, f / groups.
+  int32_t channels, depth; ///< c / groups, and that by kernel elements.
+  /// Output positions that are computed: of an image, of all.
+  int32_t imagePixels, allPixels;
   int32_t inZ, inY, inX;
   int32_t strideZ, strideY, strideX;
   int32_t dilationZ, dilationY, dilationX;
   int32_t padZ, padY, padX;
-  FastDiv byImage, byOutPlane, byOutRow; ///< Output position to n, z, y, x.
+  FastDiv byImage;              ///< Output position to n.
+  FastDiv byOutPlane, byOutRow; ///< Position, or window, to z, y, x.
   FastDiv byKernel, byKernelPlane, byKernelRow; ///< k to channel, z, y, x.
-  int64_t xStrideN, xStrideC, yStrideN, yStrideF;
+  int64_t xStrideN, xStrideC, yStrideN;
+  int64_t yStrideG, yStrideF; ///< Of groups, and of filters in a group.
+  /// With a pool: extents before it, and logarithms of a window's.
+  int32_t outY, outX;
+  int32_t poolShiftZ, poolShiftY, poolShiftX;
+  /// With upsampling: logarithms of its factors, and what x has itself.
+  int32_t upShiftZ, upShiftY, upShiftX;
+  int32_t storedY, storedX;
 
-  /// The input position under kernel element (0, 0, 0) at output position
-  /// `pixel` of an image.
+  /// Where `pixel` of an image is in the output, before pooling. With a pool
+  /// of kArea elements, pixels count window by window.
+  template <int kArea = 1>
+  __device__ __forceinline__ void outputPosition(uint32_t pixel, int32_t &z,
+                                                 int32_t &y, int32_t &x) const {
+    uint32_t inPlane, column;
+    z = int32_t(byOutPlane.divide(pixel / kArea, inPlane));
+    y = int32_t(byOutRow.divide(inPlane, column));
+    x = int32_t(column);
+    if (kArea == 1)
+      return;
+    const int32_t element = int32_t(pixel % kArea);
+    x = (x << poolShiftX) | (element & ((1 << poolShiftX) - 1));
+    y = (y << poolShiftY) | ((element >> poolShiftX) & ((1 << poolShiftY) - 1));
+    z = (z << poolShiftZ) | (element >> (poolShiftX + poolShiftY));
+  }
+
+  /// Its number in row-major order.
+  template <int kArea>
+  __device__ __forceinline__ int32_t outputNumber(uint32_t pixel) const {
+    if (kArea == 1)
+      return int32_t(pixel);
+    int32_t z, y, x;
+    outputPosition<kArea>(pixel, z, y, x);
+    return (z * outY + y) * outX + x;
+  }
+
+  /// The input position under kernel element (0, 0, 0) there.
+  template <int kArea = 1>
   __device__ __forceinline__ void inputOrigin(uint32_t pixel, int32_t &z,
                                               int32_t &y, int32_t &x) const {
-    uint32_t inPlane, column;
-    z = int32_t(byOutPlane.divide(pixel, inPlane)) * strideZ - padZ;
-    y = int32_t(byOutRow.divide(inPlane, column)) * strideY - padY;
-    x = int32_t(column) * strideX - padX;
+    outputPosition<kArea>(pixel, z, y, x);
+    z = z * strideZ - padZ;
+    y = y * strideY - padY;
+    x = x * strideX - padX;
   }
 
   /// True if there is an input element at the position.
@@ -63,9 +107,64 @@ struct ConvGeometry {
 /// are kept under 2^30, and two of these don't overflow.
 inline constexpr int32_t kOutside = -(1 << 30);
 
-/// Fills `g`, or says which number can't be.
+/// The logarithm of a power of two from 1 to 32, or -1.
+inline int32_t poolShift(int64_t extent) {
+  for (int32_t shift = 0; shift <= 5; ++shift)
+    if (extent == int64_t(1) << shift)
+      return shift;
+  return -1;
+}
+
+/// What of the geometry upsampling decides.
+inline memplan_status describeUpsampling(const char *what, const ConvShape &s,
+                                         bool isUpsampled, ConvGeometry &g) {
+  int32_t *shifts[3] = {&g.upShiftZ, &g.upShiftY, &g.upShiftX};
+  bool isOne = true;
+  for (int d = 0; d < 3; ++d) {
+    int32_t shift = 0;
+    while (shift < 10 && int64_t(1) << shift < s.upsample[d])
+      ++shift;
+    if (s.upsample[d] != int64_t(1) << shift ||
+        s.in[d] > (int64_t(1) << 30 >> shift))
+      return fail(
+          MEMPLAN_ERROR_ARGUMENT,
+          "%s: convolution that upsamples by %" PRId64
+          " in dimension %d; it must be a power of two up to 1024, with "
+          "which the input's extent is under 2^30",
+          what, s.upsample[d], d);
+    *shifts[d] = shift;
+    isOne &= shift == 0;
+  }
+  if (!isUpsampled && !isOne)
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: convolution that upsamples, with a kernel that doesn't",
+                what);
+  g.storedY = int32_t(s.in[1]), g.storedX = int32_t(s.in[2]);
+  return MEMPLAN_OK;
+}
+
+/// What of the geometry a pool of `area` elements decides.
+inline memplan_status describePool(const char *what, const ConvShape &s,
+                                   int area, ConvGeometry &g) {
+  g.poolShiftZ = poolShift(s.pool[0]);
+  g.poolShiftY = poolShift(s.pool[1]);
+  g.poolShiftX = poolShift(s.pool[2]);
+  if (g.poolShiftZ < 0 || g.poolShiftY < 0 || g.poolShiftX < 0 ||
+      s.pool[0] * s.pool[1] * s.pool[2] != area)
+    return fail(MEMPLAN_ERROR_ARGUMENT,
+                "%s: convolution with a pool of %" PRId64 " x %" PRId64
+                " x %" PRId64 "; the extents must be powers of two of which "
+                "the product is %d",
+                what, s.pool[0], s.pool[1], s.pool[2], area);
+  g.outY = int32_t(s.out[1]), g.outX = int32_t(s.out[2]);
+  return MEMPLAN_OK;
+}
+
+/// Fills `g`, or says which number can't be. `poolArea` and `isUpsampled` are
+/// what the kernel was made for.
 inline memplan_status makeConvGeometry(const char *what, const ConvShape &s,
-                                       ConvGeometry &g) {
+                                       ConvGeometry &g, int poolArea = 1,
+                                       bool isUpsampled = false) {
   constexpr int64_t kLimit = int64_t(1) << 30;
   if (s.n < 0 || s.c < 0 || s.f < 0 || s.groups < 1 || s.n >= kLimit ||
       s.c >= kLimit || s.f >= kLimit || s.c % s.groups || s.f % s.groups)
@@ -104,13 +203,21 @@ inline memplan_status makeConvGeometry(const char *what, const ConvShape &s,
                 " kernel elements; both products must be under 2^31 - 256",
                 what, s.n, pixels, s.c / s.groups, taps);
 
+  MEMPLAN_TRY(describePool(what, s, poolArea, g));
+  MEMPLAN_TRY(describeUpsampling(what, s, isUpsampled, g));
+  // What windows don't cover is not computed.
+  const int64_t windowsY = s.out[1] / s.pool[1],
+                windowsX = s.out[2] / s.pool[2];
+  pixels = s.out[0] / s.pool[0] * windowsY * windowsX * poolArea;
   g.images = int32_t(s.n);
   g.filters = int32_t(s.f / s.groups);
   g.channels = int32_t(s.c / s.groups);
   g.depth = int32_t(g.channels * taps);
   g.imagePixels = int32_t(pixels);
   g.allPixels = int32_t(pixels * s.n);
-  g.inZ = int32_t(s.in[0]), g.inY = int32_t(s.in[1]), g.inX = int32_t(s.in[2]);
+  g.inZ = int32_t(s.in[0] << g.upShiftZ);
+  g.inY = int32_t(s.in[1] << g.upShiftY);
+  g.inX = int32_t(s.in[2] << g.upShiftX);
   g.strideZ = int32_t(s.stride[0]), g.strideY = int32_t(s.stride[1]),
   g.strideX = int32_t(s.stride[2]);
   g.dilationZ = int32_t(s.dilation[0]), g.dilationY = int32_t(s.dilation[1]),
@@ -118,12 +225,14 @@ inline memplan_status makeConvGeometry(const char *what, const ConvShape &s,
   g.padZ = int32_t(s.padBegin[0]), g.padY = int32_t(s.padBegin[1]),
   g.padX = int32_t(s.padBegin[2]);
   g.xStrideN = s.xStrideN, g.xStrideC = s.xStrideC;
-  g.yStrideN = s.yStrideN, g.yStrideF = s.yStrideF;
+  g.yStrideN = s.yStrideN;
+  g.yStrideF = s.interleaved ? s.yStrideF * s.groups : s.yStrideF;
+  g.yStrideG = s.interleaved ? s.yStrideF : s.yStrideF * g.filters;
   if (g.allPixels == 0)
     return MEMPLAN_OK; // nothing to decode
   g.byImage = FastDiv(uint32_t(pixels));
-  g.byOutPlane = FastDiv(uint32_t(s.out[1] * s.out[2]));
-  g.byOutRow = FastDiv(uint32_t(s.out[2]));
+  g.byOutPlane = FastDiv(uint32_t(windowsY * windowsX));
+  g.byOutRow = FastDiv(uint32_t(windowsX));
   g.byKernel = FastDiv(uint32_t(taps));
   g.byKernelPlane = FastDiv(uint32_t(s.kernel[1] * s.kernel[2]));
   g.byKernelRow = FastDiv(uint32_t(s.kernel[2]));

@@ -49,7 +49,11 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
       moves into the indexing maps of a matrix product's operand or result, or of
       an elementwise reader;
     - an elementwise producer of the one input of a `memplan.reduce_window` moves
-      into its `map` region, if it can't move into an epilogue before it.
+      into its `map` region, if it can't move into an epilogue before it;
+    - pooling (max or average) in windows that don't overlap and are powers of
+      two, or a channel shuffle, moves into the convolution before it, and
+      nearest-neighbour upsampling by powers of two into the one after it: what
+      is before the pooling and after the upsampling is never stored.
 
     Values with several users are never recomputed.
 
@@ -62,7 +66,8 @@ def FuseStructured : Pass<"memplan-fuse", "::mlir::func::FuncOp"> {
   }];
   let statistics = [
     Statistic<"numEpilogues", "epilogues-fused", "elementwise ops moved into a producer's epilogue">,
-    Statistic<"numTransposes", "transposes-folded", "transposes folded into indexing maps">
+    Statistic<"numTransposes", "transposes-folded", "transposes folded into indexing maps">,
+    Statistic<"numIntoConvolutions", "fused-into-convolutions", "poolings, shuffles and upsamplings that moved into a convolution">
   ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect", "::memplan::MemPlanDialect"];

@@ -52,9 +52,10 @@ static bool readsOwnElement(Operation *op, OpOperand &read,
                rowwise.getOutputMap();
   // What a sum runs over belongs to many threads.
   if (auto window = dyn_cast<ReduceWindowOp>(op))
-    return isIdentityExtra(window.getExtraMaps(), read, 1);
+    return (read.getOperandNumber() == 0 && getWindowLine(window)) ||
+           isIdentityExtra(window.getExtraMaps(), read, 1);
   if (auto conv = dyn_cast<ConvOp>(op))
-    return isIdentityExtra(conv.getExtraMaps(), read, 2);
+    return conv.yieldsOutput() && isIdentityExtra(conv.getExtraMaps(), read, 2);
   if (auto matmul = dyn_cast<MatMulOp>(op))
     return isIdentityExtra(matmul.getExtraMaps(), read, 2);
   return true;

@@ -137,20 +137,41 @@ bool hasDenseSpatialDims(const BufferRef &ref) {
 
 std::string describeShape(ConvOp op, const BufferRef &x, const BufferRef &w,
                           const BufferRef &y) {
-  ArrayRef<int64_t> in = x.shape, kernel = w.shape, out = y.shape;
+  ArrayRef<int64_t> in = x.shape, kernel = w.shape;
+  SmallVector<int64_t> out = op.getUnpooledShape();
   std::string text = "ConvShape{";
   text += std::to_string(in[0]) + ", " + std::to_string(in[1]) + ", " +
           std::to_string(out[1]) + ", " + std::to_string(op.getGroups());
   text += ", /*in=*/" + lift(in.drop_front(2), 1);
   text += ", /*kernel=*/" + lift(kernel.drop_front(2), 1);
-  text += ", /*out=*/" + lift(out.drop_front(2), 1);
+  text += ", /*out=*/" + lift(ArrayRef(out).drop_front(2), 1);
   text += ", /*stride=*/" + lift(op.getStrides(), 1);
   text += ", /*dilation=*/" + lift(op.getDilations(), 1);
   text += ", /*pad=*/" + lift(op.getPadsBegin(), 0);
   text += ", /*strides of x and y=*/" + std::to_string(x.strides[0]) + ", " +
           std::to_string(x.strides[1]) + ", " + std::to_string(y.strides[0]) +
           ", " + std::to_string(y.strides[1]);
+  if (!op.yieldsOutput() || op.getUpsample()) {
+    SmallVector<int64_t> ones(op.getSpatialRank(), 1);
+    text += ", /*pool=*/" + lift(op.getPoolWindow().value_or(ones), 1);
+    text += op.getInterleaved() ? ", /*interleaved=*/true"
+                                : ", /*interleaved=*/false";
+    text += ", /*upsample=*/" + lift(op.getUpsample().value_or(ones), 1);
+  }
   return text + "}";
+}
+
+/// The function that does it, instantiated for what it does besides.
+std::string nameFunction(ConvOp op) {
+  std::string name = op.getUpsample() ? "convUpsampled" : "conv";
+  if (!op.getPool())
+    return name;
+  ArrayRef<int64_t> window = *op.getPoolWindow();
+  int64_t area = 1;
+  for (int64_t extent : window)
+    area *= extent;
+  name += *op.getPool() == WindowKind::Max ? "<MaxPool<" : "<AveragePool<";
+  return name + std::to_string(area) + ">>";
 }
 
 } // namespace
@@ -181,7 +202,8 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
     return failure();
   std::vector<PointerArgument> pointers = {
       {"y", *y, false, true}, {"x", *x, true, false}, {"w", *w, true, false}};
-  ConvEpilogue epilogue(op, *function, y->shape);
+  SmallVector<int64_t> unpooled = op.getUnpooledShape();
+  ConvEpilogue epilogue(op, *function, unpooled);
   for (auto [i, extra, map] :
        llvm::enumerate(op.getExtras(),
                        op.getExtraMaps().getAsValueRange<AffineMapAttr>())) {
@@ -195,7 +217,8 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
   }
   if (y->getNumElements() == 0)
     return success();
-  std::string call = "conv(" + quoteForString(getNodeName(op.getLoc())) + ", " +
+  std::string call = nameFunction(op) + "(" +
+                     quoteForString(getNodeName(op.getLoc())) + ", " +
                      describeShape(op, *x, *w, *y) + ", x, w, y, " +
                      epilogue.define(emitter) + ", run.stream)";
   emitter.addLaunch(op, "memplan.conv", pointers, call);

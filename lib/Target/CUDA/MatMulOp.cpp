@@ -9,7 +9,7 @@
 
 #include "CppText.h"
 #include "MapKernel.h"
-#include "MatMulEpilogue.h"
+#include "memplan/Dialect/MatMulEpilogue.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -61,6 +61,8 @@ private:
   std::string activation = "None";
   float alpha = 1, beta = 0;
   int bias = -1, c = -1; ///< Extras.
+  int overwritten = -1;  ///< The extra that lies where the result goes.
+  bool overwrittenTwice = false;
   bool fused = false;
 };
 
@@ -111,6 +113,12 @@ LogicalResult MatMulText::read() {
       return failure();
     extras.back() = *operand;
     loopExtras.back() = *overLoops;
+    if (overLoops->ref.base == d.ref.base &&
+        overLoops->ref.number == d.ref.number &&
+        overLoops->ref.byteOffset == d.ref.byteOffset) {
+      overwrittenTwice |= overwritten >= 0;
+      overwritten = i;
+    }
   }
   return success();
 }
@@ -221,30 +229,13 @@ bool isAligned(const GemmPlan &plan, unsigned access, const BufferRef &ref) {
 }
 
 bool MatMulText::planEpilogue() {
-  if (epilogue.isArgument() && epilogue.uses(0))
-    return true;
-  auto matched = matchMatMulEpilogue(op.getEpilogue());
-  if (!matched)
+  auto matched = matchMatMulEpilogue(op, overwritten);
+  if (!matched || overwrittenTwice)
     return false;
-  unsigned n = extents.size() - 2;
   alpha = matched->alpha;
-  for (auto [argument, factor] : matched->summands) {
-    int extra = argument - 1;
-    const MapOperand &operand = loopExtras[extra];
-    bool alongN = true;
-    for (auto [dim, extent] : llvm::enumerate(extents))
-      if (extent != 1)
-        alongN &=
-            operand.access.coefficients[dim] == (int64_t(dim) == n ? 1 : 0);
-    if (alongN && factor == 1 && bias < 0 && extents[n] > 1) {
-      bias = extra;
-    } else if (c < 0) {
-      c = extra;
-      beta = factor;
-    } else {
-      return false;
-    }
-  }
+  beta = matched->beta;
+  bias = matched->bias;
+  c = matched->c;
   switch (matched->activation) {
   case MatMulEpilogue::Activation::None:
     activation = bias < 0 ? "None" : "Bias";
@@ -275,12 +266,13 @@ LogicalResult MatMulText::emit() {
   bool isFloat = isa<FloatType>(a.ref.elementType);
   fused = isFloat && planEpilogue();
   auto plan = fused ? planGemm(/*withC=*/c >= 0) : std::nullopt;
-  if (!fits(plan)) {
+  if (!fits(plan) && overwritten < 0) {
     fused = false;
     alpha = 1, beta = 0, bias = -1, c = -1;
     activation = "None";
     plan = isFloat ? planGemm(/*withC=*/false) : std::nullopt;
   }
+  // Not the product first and then the epilogue, if that reads the same place.
   if (!fits(plan) || a.ref.elementType.isF64()) {
     emitDot();
     return success();

@@ -26,6 +26,7 @@ private:
   bool isInside(int64_t dim);
   bool isLarge();
   void emitLarge();
+  void emitLines(int64_t line);
   void emitResult();
   void emitOrigins();
   void emitLoops();
@@ -179,6 +180,95 @@ void WindowText::emitLarge() {
                                   /*barriers=*/true));
 }
 
+/// A block holds lines in shared memory that lie side by side, so that each
+/// element is loaded once and mapped once, in whole sectors, and the result may
+/// lie over the input. 256 threads with 48 KiB at most: a multiprocessor has
+/// four such blocks or more, as many as hide the latency of one load each.
+void WindowText::emitLines(int64_t line) {
+  constexpr int64_t kPerLine = 8; // threads
+  ArrayRef<int64_t> shape = input.shape;
+  std::string length = std::to_string(shape[line]);
+  // The nest without the line; its stride is written out.
+  operands.front().access.coefficients[line] = 0;
+  SmallVector<LinearAccess> accesses;
+  SmallVector<std::string> strides;
+  for (MapOperand &operand : operands) {
+    bool isInput = &operand == &operands.front();
+    int64_t stride =
+        isInput ? input.strides[line] : operand.access.coefficients[line];
+    strides.push_back(std::to_string(stride));
+    operand.access.coefficients[line] = 0;
+    accesses.push_back(operand.access);
+  }
+  SmallVector<int64_t> extents(shape);
+  extents[line] = 1;
+  nest = LoopNest(extents, accesses);
+  nest.simplify(/*lead=*/operands.size() - 1);
+  index.emplace(kernel, nest, narrow, "d");
+
+  std::string type = index->type().str();
+  std::string lines = std::to_string(kWindowLines);
+  std::string held = *getCppType(map.resultTypes.front());
+  std::string count = kernel.number(type, "count_all", nest.getNumPoints());
+  auto at = [&](unsigned operand, StringRef name) {
+    return (name + "[" +
+            sum({index->offset(operand, name),
+                 type + "(j) * " +
+                     kernel.number(type, (name + "_line").str(),
+                                   std::stoll(strides[operand]))}) +
+            "]")
+        .str();
+  };
+  kernel.body += "  __shared__ " + held + " held[" + length + "][" + lines +
+                 "];\n  const " + type +
+                 " i = " + (narrow ? "blockIdx.x" : "int64_t(blockIdx.x)") +
+                 " * " + lines + " + threadIdx.x;\n  const bool exists = i < " +
+                 count + ";\n";
+  index->decode("i");
+  for (const MapOperand &operand : operands)
+    kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
+  kernel.body +=
+      "  for (int j = int(threadIdx.y); exists && j < " + length +
+      "; j += " + std::to_string(kPerLine) + ")\n    held[j][threadIdx.x] = " +
+      map.call([&](unsigned) { return at(0, "x"); }) +
+      ";\n  __syncthreads();\n  for (int j = int(threadIdx.y); exists "
+      "&& j < " +
+      length + "; j += " + std::to_string(kPerLine) + ") {\n";
+  std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
+  std::string step = op.getDilations()[line] == 1
+                         ? "w"
+                         : "w * " + std::to_string(op.getDilations()[line]);
+  kernel.body += "    " + held + " acc = " + reduction + "::identity<" + held +
+                 ">();\n" + (isAverage() ? "    int count = 0;\n" : "") +
+                 "    for (int w = 0; w < " +
+                 std::to_string(op.getWindow()[line]) +
+                 "; ++w) {\n      const int at = j - " +
+                 std::to_string(op.getPadsBegin()[line]) + " + " + step +
+                 ";\n      if (at < 0 || at >= " + length +
+                 ")\n        continue;\n      acc = " + reduction +
+                 "::combine(acc, held[at][threadIdx.x]);\n" +
+                 (isAverage() ? "      ++count;\n" : "") + "    }\n";
+  if (isAverage())
+    kernel.body += "    if (count > 0)\n      acc /= " + held + "(count);\n";
+  unsigned output = operands.size() - 1;
+  std::string value = epilogue.call([&](unsigned number) -> std::string {
+    if (number == 0)
+      return "acc";
+    unsigned operand = operandOfArgument[number];
+    return at(operand, operands[operand].name);
+  });
+  kernel.body += "    " + at(output, "y") + " = " + value + ";\n  }\n";
+  std::string name =
+      kernel.define(emitter, getHint() + "_lines", "Whole lines a block.");
+  int64_t blocks = (nest.getNumPoints() + kWindowLines - 1) / kWindowLines;
+  emitter.addLaunch(
+      op, "memplan.reduce_window", kernel.pointers,
+      kernel.launch(name, getNodeName(op.getLoc()),
+                    "dim3(" + Twine(blocks) + ")",
+                    "dim3(" + lines + ", " + Twine(kPerLine) + ")",
+                    /*barriers=*/true));
+}
+
 void WindowText::emitOrigins() {
   for (int64_t dim : windowDims) {
     std::string d = std::to_string(dim);
@@ -272,6 +362,8 @@ void WindowText::emitResult() {
 void WindowText::emit() {
   if (nest.getNumPoints() == 0)
     return;
+  if (auto line = getWindowLine(op))
+    return emitLines(*line);
   if (isLarge())
     return emitLarge();
   index.emplace(kernel, nest, narrow, "d");

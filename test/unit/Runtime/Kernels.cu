@@ -56,6 +56,10 @@ memplan_status useAll(T *p, cudaStream_t stream) {
   ConvShape shape;
   MEMPLAN_TRY(conv("c", shape, p, p, p, BiasRelu<T>{p}, stream));
   MEMPLAN_TRY(conv("c", shape, p, p, p, BiasAdd<T>{p, p, 1, 1}, stream));
+  MEMPLAN_TRY(conv<MaxPool<4>>("c", shape, p, p, p, BiasRelu<T>{p}, stream));
+  MEMPLAN_TRY(conv<AveragePool<32>>("c", shape, p, p, p, BiasAdd<T>{p, p, 1, 1},
+                                    stream));
+  MEMPLAN_TRY(convUpsampled("c", shape, p, p, p, BiasRelu<T>{p}, stream));
   GemmContext context;
   Gemm<T> gemm;
   MEMPLAN_TRY(context.create());

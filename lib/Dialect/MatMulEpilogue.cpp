@@ -1,6 +1,6 @@
 //===- MatMulEpilogue.cpp - Epilogues that a GEMM call has ----------------===//
 
-#include "MatMulEpilogue.h"
+#include "memplan/Dialect/MatMulEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,6 +11,22 @@
 using namespace mlir;
 
 namespace memplan {
+
+namespace {
+
+/// A summand: the epilogue's argument and its factor.
+struct Summand {
+  unsigned argument;
+  float factor;
+};
+
+/// What a region computes, before it is known which summand is what.
+struct Sum {
+  float alpha = 1;
+  SmallVector<Summand> summands;
+};
+
+} // namespace
 
 static std::optional<double> getConstant(Value value) {
   FloatAttr attribute;
@@ -102,8 +118,8 @@ static Value matchGeluTanh(Value value) {
 }
 
 /// alpha * acc + factor * argument + ...; each argument once.
-static bool matchSum(Value value, Block &block, double factor,
-                     MatMulEpilogue &result, bool &foundAccumulator) {
+static bool matchSum(Value value, Block &block, double factor, Sum &result,
+                     bool &foundAccumulator) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner() != &block)
       return false;
@@ -143,12 +159,36 @@ static bool matchSum(Value value, Block &block, double factor,
          matchSum(other, block, *constant, result, foundAccumulator);
 }
 
-std::optional<MatMulEpilogue> matchMatMulEpilogue(Region &region) {
-  Block &block = region.front();
+/// Whether an extra is one number for each n, side by side.
+static bool isAlongN(MatMulOp op, unsigned extra, ArrayRef<int64_t> extents) {
+  unsigned n = extents.size() - 2;
+  auto memref = dyn_cast<MemRefType>(op.getExtras()[extra].getType());
+  if (extents[n] == 1 || (memref && !memref.getLayout().isIdentity()))
+    return false;
+  AffineMap map = cast<AffineMapAttr>(op.getExtraMaps()[extra])
+                      .getValue()
+                      .compose(op.getOutputMap());
+  bool usesN = false;
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (!dim || extents[dim.getPosition()] == 1)
+      continue;
+    if (dim.getPosition() != n)
+      return false;
+    usesN = true;
+  }
+  return usesN;
+}
+
+std::optional<MatMulEpilogue> matchMatMulEpilogue(MatMulOp op,
+                                                  int overwritten) {
+  Block &block = op.getEpilogue().front();
   Value value = block.getTerminator()->getOperand(0);
+  MatMulEpilogue result;
+  if (value == block.getArgument(0) && overwritten < 0)
+    return result;
   if (!value.getType().isF32())
     return std::nullopt;
-  MatMulEpilogue result;
   if (Value inner = matchRelu(value)) {
     result.activation = MatMulEpilogue::Activation::Relu;
     value = inner;
@@ -156,8 +196,32 @@ std::optional<MatMulEpilogue> matchMatMulEpilogue(Region &region) {
     result.activation = MatMulEpilogue::Activation::GeluTanh;
     value = inner;
   }
+  Sum sum;
   bool foundAccumulator = false;
-  if (!matchSum(value, block, 1, result, foundAccumulator) || !foundAccumulator)
+  if (!matchSum(value, block, 1, sum, foundAccumulator) || !foundAccumulator)
+    return std::nullopt;
+  result.alpha = sum.alpha;
+  SmallVector<int64_t> extents = op.getLoopExtents();
+  unsigned n = extents.size() - 2;
+  bool rowsAlongN = extents[n] == 1 || op.getOutputMap().getResults().back() ==
+                                           getAffineDimExpr(n, op.getContext());
+  for (auto [argument, factor] : sum.summands) {
+    int extra = argument - 1;
+    // One place as C and as bias is more than a call promises.
+    if (extra != overwritten && overwritten >= 0 &&
+        op.getExtras()[extra] == op.getExtras()[overwritten])
+      return std::nullopt;
+    if (extra != overwritten && result.bias < 0 && factor == 1 && rowsAlongN &&
+        isAlongN(op, extra, extents)) {
+      result.bias = extra;
+    } else if (result.c < 0) {
+      result.c = extra;
+      result.beta = factor;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (overwritten >= 0 && result.c != overwritten)
     return std::nullopt;
   return result;
 }
