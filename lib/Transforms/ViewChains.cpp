@@ -74,7 +74,7 @@ bool isSamePlace(Value a, Value b) {
 
 bool isWhole(memref::SubViewOp subview) {
   return hasStaticSizes(subview) &&
-         subview.getStaticSizes() == subview.getSourceType().getShape();
+         subview.getType().getShape() == subview.getSourceType().getShape();
 }
 
 SmallVector<std::pair<int64_t, int64_t>> findBox(const ViewChain &chain) {

@@ -22,7 +22,7 @@ struct ViewChain {
 };
 ViewChain followViews(mlir::Value value);
 
-/// Whether the subview shows all of its source.
+/// Whether the subview shows all of its source, in its shape.
 bool isWhole(mlir::memref::SubViewOp subview);
 
 /// A part of the root that holds all that `chain` leads to: a half-open
