@@ -124,7 +124,8 @@ func.func @two_users() {
 
 // -----
 
-// A sum that one op reads twice, in two orders, goes into it whole.
+// A sum that one op reads twice, in two orders, goes into it whole; %big leaves
+// room for both terms beside the result.
 // CHECK-LABEL: @read_twice
 // CHECK-COUNT-1: linalg.generic
 // CHECK-NOT: linalg.generic
@@ -133,6 +134,8 @@ func.func @two_users() {
 #ji = affine_map<(i, j) -> (j, i)>
 func.func @read_twice() {
   %e = tensor.empty() : tensor<8x8xf32>
+  %big = "test.make"() : () -> tensor<256xf32>
+  "test.use"(%big) : (tensor<256xf32>) -> ()
   %a = "test.make"() : () -> tensor<8x8xf32>
   %b = "test.make"() : () -> tensor<8x8xf32>
   %ab = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]}

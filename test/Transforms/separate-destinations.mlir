@@ -35,3 +35,28 @@ func.func @nested(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   }
   return %r : tensor<4xf32>
 }
+
+// Two concatenations that begin alike, and a third that goes on from there: each
+// insertion into what is not yet whole is into a tensor of its own. What reads
+// the whole one reads the same.
+// CHECK-LABEL: @beginnings
+//   CHECK-DAG: %[[E0:.*]] = tensor.empty() : tensor<8xf32>
+//   CHECK-DAG: %[[E1:.*]] = tensor.empty() : tensor<8xf32>
+//   CHECK-DAG: %[[A0:.*]] = tensor.insert_slice %arg0 into %[[E0]][0]
+//   CHECK-DAG: %[[A1:.*]] = tensor.insert_slice %arg0 into %[[E1]][0]
+//   CHECK-DAG: %[[B:.*]] = tensor.insert_slice %arg1 into %[[A0]][4]
+//   CHECK-DAG: %[[C:.*]] = tensor.insert_slice %arg2 into %[[A1]][4]
+//   CHECK-DAG: linalg.exp ins(%[[B]] :
+//   CHECK-DAG: linalg.tanh ins(%[[B]] :
+//       CHECK: return %{{.*}}, %{{.*}}, %[[C]]
+func.func @beginnings(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = tensor.insert_slice %a into %e[0] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  %1 = tensor.insert_slice %b into %0[4] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  %2 = tensor.insert_slice %c into %0[4] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  %f = tensor.empty() : tensor<8xf32>
+  %g = tensor.empty() : tensor<8xf32>
+  %3 = linalg.exp ins(%1 : tensor<8xf32>) outs(%f : tensor<8xf32>) -> tensor<8xf32>
+  %4 = linalg.tanh ins(%1 : tensor<8xf32>) outs(%g : tensor<8xf32>) -> tensor<8xf32>
+  return %3, %4, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -312,3 +312,12 @@ def test_an_lstm_in_a_loop(tmp_path, quick):
     once, often = (om.write(model(rounds), tmp_path / f"{rounds}.onnx") for rounds in (2, 7))
     assert compiler.plan(once)["arena_bytes"] == compiler.plan(often)["arena_bytes"]
     check_result(often, tmp_path, quick)
+
+
+def test_concatenations_that_begin_alike(tmp_path, quick):
+    """They are one up to where they differ; nothing that is not yet written is copied."""
+    path = om.write(om.model(
+        [om.node("Sin", ["x"], ["s"]), om.node("Concat", ["s", "x"], ["a"], axis=0), om.node("Concat", ["s", "s"], ["c"], axis=0),
+         om.node("Softmax", ["c"], ["b"], axis=1)], [om.value("x", (5, 12))],
+        [om.value("a", (10, 12)), om.value("b", (10, 12))]), tmp_path / "m.onnx")
+    check_result(path, tmp_path, quick)

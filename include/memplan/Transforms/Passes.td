@@ -160,7 +160,8 @@ def SeparateDestinations : Pass<"memplan-separate-destinations", "::mlir::func::
     of that where values don't live at once: reuse that nobody planned, that no
     bound counts and that `no-reuse` can't undo. Run before one-shot
     bufferization; which buffers share bytes is then the planner's decision
-    alone.
+    alone. So it does to concatenations that begin with the same parts, which CSE
+    makes one up to where they differ.
 
     ```mlir
     %e = tensor.empty() : tensor<4xf32>
