@@ -1,6 +1,8 @@
 //===- Pipelines.cpp - The order of the passes ----------------------------===//
 
 #include "memplan/Transforms/Passes.h"
+
+#include "BetterOrder.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,18 +68,21 @@ void buildMemPlanPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (!options.noFusion)
     pm.addNestedPass<func::FuncOp>(createFuseStructured());
   addCleanup(pm);
-  if (!options.noSchedule && !options.noReuse) {
-    ScheduleOptions schedule;
-    schedule.alignment = options.alignment;
-    pm.addNestedPass<func::FuncOp>(createSchedule(schedule));
-  }
+  OpPassManager rest(ModuleOp::getOperationName());
   if (!options.noFusion) {
     FuseScheduledOptions fuse;
     fuse.alignment = options.alignment;
-    pm.addNestedPass<func::FuncOp>(createFuseScheduled(fuse));
+    rest.addNestedPass<func::FuncOp>(createFuseScheduled(fuse));
   }
-  buildBufferizePipeline(pm, options);
-  buildArenaPipeline(pm, options);
+  buildBufferizePipeline(rest, options);
+  buildArenaPipeline(rest, options);
+  OpPassManager schedule(ModuleOp::getOperationName());
+  if (!options.noSchedule && !options.noReuse) {
+    ScheduleOptions scheduleOptions;
+    scheduleOptions.alignment = options.alignment;
+    schedule.addNestedPass<func::FuncOp>(createSchedule(scheduleOptions));
+  }
+  pm.addPass(createBetterOrder(std::move(schedule), std::move(rest)));
 }
 
 void registerMemPlanPipelines() {

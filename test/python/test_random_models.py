@@ -5,6 +5,8 @@ MEMPLAN_RANDOM_MODELS=1000 tries so many of each kind; a failing seed is in the 
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -18,44 +20,89 @@ from random_subgraphs import ControlFlowGenerator
 pytestmark = pytest.mark.usefixtures("memplan_opt")
 
 KINDS = {"straight": Generator, "subgraphs": ControlFlowGenerator}
-CASES = [(kind, seed) for kind in KINDS for seed in range(int(os.environ.get("MEMPLAN_RANDOM_MODELS", "40")))]
+COUNT = int(os.environ.get("MEMPLAN_RANDOM_MODELS", "100"))
+#: Models in a library: the host compiler takes most of the time, and most of that is the same for one and for many.
+BATCH = 20
 
 
-def examine(kind: str, seed: int, folder, quick) -> None:
-    folder.mkdir()
-    path = om.write(KINDS[kind](seed).model(), folder / "m.onnx")
-    inputs = reference.random_inputs(path)
-    plan = compiler.plan(path)
+@dataclass
+class Case:
+    kind: str
+    seed: int
+    path: Path | None = None
+    prefixes: list[Path] = field(default_factory=list)
+    failure: Exception | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}{self.seed}"
+
+    def attempt(self, step) -> None:
+        """Any failure is this case's, and is raised in its test."""
+        try:
+            self.failure or step()
+        except Exception as error:
+            self.failure = error
+
+
+CASES = [Case(kind, seed) for kind in KINDS for seed in range(COUNT)]
+
+
+def emit(case: Case, folder: Path) -> None:
+    """With everything on, and with bytes of its own for every buffer."""
+    case.path = om.write(KINDS[case.kind](case.seed).model(), folder / f"{case.name}.onnx")
+    plan = compiler.plan(case.path)
     check_plan(plan)
+    unscheduled = compiler.plan(case.path, None, "--no-schedule")
+    assert plan["arena_bytes"] <= max(unscheduled["arena_bytes"], unscheduled["lower_bound_bytes"])
+    for suffix, flags in (("", ()), ("_own", ("--no-reuse",))):
+        case.prefixes.append(folder / (case.name + suffix))
+        compiler.emit_cuda(case.path, case.prefixes[-1], None, "-q", *flags)
+
+
+def compare(case: Case, library: Path) -> None:
+    inputs = reference.random_inputs(case.path)
     results = []
-    for name, flags in (("reuse", ()), ("own", ("--no-reuse",))):
-        compiler.emit_cuda(path, folder / name / "m", None, "-q", *flags)
-        with host.HostModel(folder / name / "m", **quick) as model:
+    for prefix in case.prefixes:
+        with host.HostModel(prefix, library=library) as model:
             results.append(model.run(inputs))
-    assert_close(results[0], reference.run(path, inputs), absolute=1e-4)
+    assert_close(results[0], reference.run(case.path, inputs), absolute=1e-4)
     for name in results[0]:
         assert results[0][name].tobytes() == results[1][name].tobytes(), f"{name} changes without reuse"
 
 
+def run_batch(cases: list[Case], folder: Path) -> None:
+    for case in cases:
+        case.attempt(lambda: emit(case, folder))
+    built = [case for case in cases if not case.failure]
+    library = folder / f"lib{cases[0].name}.so"
+    try:
+        host.build_together([prefix for case in built for prefix in case.prefixes], library, checked=True)
+    except host.HostError as error:
+        if len(built) == 1:
+            built[0].failure = error
+        for half in (built[:len(built) // 2], built[len(built) // 2:]):
+            if half and len(built) > 1:
+                for case in half:
+                    case.prefixes.clear()
+                run_batch(half, folder)
+        return
+    for case in built:
+        case.attempt(lambda: compare(case, library))
+
+
 @pytest.fixture(scope="module")
-def examined(build_folder, quick):
-    """The failure of each case, if any; all are tried on all cores."""
+def examined(build_folder) -> dict[str, Case]:
+    """All are tried on all cores."""
     folder = build_folder / "random_models"
     folder.mkdir()
-
-    def attempt(case):
-        kind, seed = case
-        try:
-            examine(kind, seed, folder / f"{kind}{seed}", quick)
-        except Exception as error:  # any failure is this case's, and is raised in its test
-            return error
-        return None
-
+    batches = [CASES[i:i + BATCH] for i in range(0, len(CASES), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(CASES, pool.map(attempt, CASES)))
+        list(pool.map(lambda batch: run_batch(batch, folder), batches))
+    return {case.name: case for case in CASES}
 
 
-@pytest.mark.parametrize("kind,seed", CASES)
-def test_seed(examined, kind, seed):
-    if examined[kind, seed]:
-        raise examined[kind, seed]
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_seed(examined, name):
+    if examined[name].failure:
+        raise examined[name].failure
