@@ -134,3 +134,15 @@ def test_bundle_asks_for_a_gpu(standin, tmp_path):
 def test_runtime_headers_need_no_mlir():
     for header in (ROOT / "include/memplan/Runtime").glob("*.h"):
         assert "mlir/" not in header.read_text(), header
+
+
+def test_bundle_finds_a_wait_in_run(standin, tmp_path):
+    """Unless the model's header says that a run waits for values from the device."""
+    source, header = standin.with_suffix(".cu"), standin.with_suffix(".h")
+    source.write_text(source.read_text().replace(
+        "  return launch(", "  MEMPLAN_TRY(synchronize(\"x\", stream));\n  return launch("))
+    done = run_bundle(write_bundle(standin, tmp_path / "out", 2 * X + W), "--host")
+    assert done.returncode == 1 and "run must not wait" in done.stdout
+    header.write_text(header.read_text() + "/* size_t standin_num_readbacks(void) */\n")
+    done = run_bundle(write_bundle(standin, tmp_path / "again", 2 * X + W), "--host")
+    assert done.returncode == 0, done.stdout
