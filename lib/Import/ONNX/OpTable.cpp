@@ -8,7 +8,8 @@ llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
   return {conditionalOps(),   constantOps(), convolutionOps(), elementwiseOps(),
           indexOps(),         layoutOps(),   loopOps(),        matrixOps(),
           normalizationOps(), padOps(),      poolingOps(),     recurrentOps(),
-          reductionOps(),     scanOps(),     selectionOps(),   unaryOps()};
+          reductionOps(),     resizeOps(),   scanOps(),        selectionOps(),
+          unaryOps()};
 }
 
 const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {

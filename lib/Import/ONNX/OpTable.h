@@ -42,6 +42,7 @@ llvm::ArrayRef<OpEntry> padOps();
 llvm::ArrayRef<OpEntry> poolingOps();
 llvm::ArrayRef<OpEntry> recurrentOps();
 llvm::ArrayRef<OpEntry> reductionOps();
+llvm::ArrayRef<OpEntry> resizeOps();
 llvm::ArrayRef<OpEntry> scanOps();
 llvm::ArrayRef<OpEntry> selectionOps();
 llvm::ArrayRef<OpEntry> unaryOps();
