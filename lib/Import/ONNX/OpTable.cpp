@@ -5,10 +5,19 @@
 using namespace memplan::onnx;
 
 llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
-  return {conditionalOps(),   constantOps(), convolutionOps(), elementwiseOps(),
-          indexOps(),         layoutOps(),   loopOps(),        matrixOps(),
-          normalizationOps(), padOps(),      poolingOps(),     recurrentOps(),
-          reductionOps(),     resizeOps(),   scanOps(),        selectionOps(),
+  return {conditionalOps(),   constantOps(),
+          convolutionOps(),   einsumOps(),
+          elementwiseOps(),   gatherOps(),
+          generatorOps(),     indexOps(),
+          layoutOps(),        loopOps(),
+          lossOps(),          matrixOps(),
+          normalizationOps(), padOps(),
+          poolingOps(),       prefixOps(),
+          recurrentOps(),     reductionOps(),
+          resizeOps(),        rowNormOps(),
+          samplingOps(),      scanOps(),
+          scatterOps(),       selectionOps(),
+          sortOps(),          transposedWindowOps(),
           unaryOps()};
 }
 
