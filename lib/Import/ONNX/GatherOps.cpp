@@ -182,16 +182,20 @@ static LogicalResult buildBitCast(NodeBuilder &n) {
   std::optional<DType> to = DType::fromCode(code);
   if (!to)
     return n.unsupported() << "attribute 'to' is " << dtypeName(code);
-  if (to->isBool() != x.dtype.isBool() || to->bits() != x.dtype.bits())
+  if (to->bytes() != x.dtype.bytes())
     return n.unsupported() << "attribute 'to' is " << dtypeName(code) << ", "
                            << n.inputText(0u)
                            << " has elements of another size";
   Type from = x.type.getElementType(), type = to->type(n.context());
   if (from == type)
     return n.result(n.value(0), *to);
+  // A bool's byte is 0 or 1.
+  bool isBool = to->isBool() || x.dtype.isBool();
   Value y = mapElements(
       n, n.value(0), n.b.getMultiDimIdentityMap(x.rank()), x.shape(), type,
-      [&](OpBuilder &b, Location loc, ValueRange args) {
+      [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+        if (isBool)
+          return castScalar(b, loc, args[0], x.dtype, *to);
         return arith::BitcastOp::create(b, loc, type, args[0]).getResult();
       });
   return n.result(y, *to);
