@@ -230,6 +230,102 @@ func.func @rowwise_stages(%x: tensor<4x8xf32>, %i: tensor<4x8xf32>) {
 
 // -----
 
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xi64>, %init: tensor<4x4xf32>) {
+  // expected-error @below {{data and output differ}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x4xf32>) axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{has 1 indices, 0 axes and 1 index_maps}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{axes has 2, expected distinct dims below 2}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [2] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{loops has 0 entries, expected one for each of the 1 dims that are not in axes}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [0] loops = [] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{loops has 2, expected distinct dims of the updates}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [0] loops = [2] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x5xf32>, %i: tensor<2xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{dim 1 of the updates has extent 5, more than dim 1 of the output}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x5xf32>) indices(%i : tensor<2xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<2xf32>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{does not map 2 dims of the updates to integers}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<2xf32>)
+         outs(%init : tensor<4x3xf32>) axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>, %i: tensor<3xi64>, %init: tensor<4x3xf32>) {
+  // expected-error @below {{do not have the extents of the updates}}
+  %r = memplan.scatter ins(%x, %u : tensor<4x3xf32>, tensor<2x3xf32>) indices(%i : tensor<3xi64>)
+         outs(%init : tensor<4x3xf32>) axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i)>] {
+       ^bb0(%old: f32, %update: f32):
+         memplan.yield %update : f32
+       } -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
 // expected-error @below {{weight range of -1 bytes at 0 is not a range of a file}}
 memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 0, bytes = -1>}
 

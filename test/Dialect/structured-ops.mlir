@@ -124,3 +124,21 @@ func.func private @proofs() attributes {memplan.arenas = [
 
 // CHECK: memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 12, bytes = 16>}
 memref.global "private" constant @w : memref<4xf32> {memplan.weight = #memplan.weight<file = "m.onnx", offset = 12, bytes = 16>}
+
+// CHECK-LABEL: @scatter
+// CHECK: memplan.scatter ins(%{{.*}}, %{{.*}} : tensor<8x4xf32>, tensor<3x4xf32>) indices(%{{.*}} : tensor<3x4xi64>)
+// CHECK-SAME: axes = [0] loops = [1]
+// BUF-LABEL: @scatter
+// BUF-NOT: memref.alloc
+// BUF: memplan.scatter {{.*}} outs(%arg3 : memref<8x4xf32>)
+func.func @scatter(%x: tensor<8x4xf32>, %u: tensor<3x4xf32>, %i: tensor<3x4xi64>) -> tensor<8x4xf32> {
+  %init = tensor.empty() : tensor<8x4xf32>
+  %r = memplan.scatter ins(%x, %u : tensor<8x4xf32>, tensor<3x4xf32>)
+         indices(%i : tensor<3x4xi64>) outs(%init : tensor<8x4xf32>)
+         axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i, j)>] {
+       ^bb0(%old: f32, %update: f32):
+         %0 = arith.addf %old, %update : f32
+         memplan.yield %0 : f32
+       } -> tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
+}

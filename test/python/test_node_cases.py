@@ -30,7 +30,9 @@ COVERED = frozenset(name for table in TABLES for name in re.findall(r'^ +\{"([A-
 #: inputs that must be known when compiling, by operator and position
 PARAMETERS = {"Reshape": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "Slice": (1, 2, 3, 4), "Split": (1,),
               "Expand": (1,), "ConstantOfShape": (0,), "Dropout": (1, 2), "Pad": (1, 3), "Tile": (1,), "Trilu": (1,),
-              "Range": (0, 1, 2), "Loop": (0, 1)}
+              "Range": (0, 1, 2), "Loop": (0, 1), "Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (1,), "CumSum": (1,),
+              "CumProd": (1,), "CenterCropPad": (1,), "AffineGrid": (1,), "Col2Im": (1, 2), "MaxUnpool": (2,), "TopK": (1,),
+              "HannWindow": (0,), "HammingWindow": (0,), "BlackmanWindow": (0,)}
 PARAMETERS.update({name: (1,) for name in COVERED if name.startswith("Reduce")})
 
 #: cases in one library: more save time, up to where memory or a core's share of the work suffers
@@ -152,7 +154,7 @@ def ran(build_folder) -> dict[str, Case]:
 def test_enough_cases_were_found():
     kinds = {node.op_type for case in CASES.values() for node in case.model.graph.node}
     assert len(COVERED) > 100 and len(CASES) > 1000
-    assert COVERED - kinds == {"GlobalLpPool"}, "which test_global_lp_pool covers"
+    assert COVERED - kinds == {"GlobalLpPool", "MaxRoiPool"}, "which test_global_lp_pool and test_operator_options.py cover"
 
 
 def test_global_lp_pool(tmp_path, quick):

@@ -268,8 +268,63 @@ def MemPlan_RowwiseOp : MemPlan_StructuredOp<"rowwise"> {
   }];
 }
 
+def MemPlan_ScatterOp : Op<MemPlan_Dialect, "scatter", [
+    DestinationStyleOpInterface, IsolatedFromAbove, SingleBlock,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<BufferizableOpInterface,
+      ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>,
+    DeclareOpInterfaceMethods<MemPlan_InPlaceOpInterface>,
+    DeclareOpInterfaceMethods<MemPlan_StridedOpInterface>]> {
+  let summary = "a copy of a tensor with updates at places that are data";
+  let description = [{
+    out = data; then, for each point p of the updates' dims in row-major order,
+    out[at(p)] = combine(out[at(p)], updates[p]). In dim `axes[j]` of the output,
+    at(p) is the element of `indices[j]` at `index_maps[j]`(p); in the remaining
+    dims, in order, it is p[loops[0]], p[loops[1]], ... A negative index counts
+    from the end; updates at an index that is outside even then are left out.
+    Points that differ in `loops` never meet and may be done at the same time;
+    the others are done one after another, so that the result is the same each
+    time. No `linalg` op writes where data says.
+
+    ```mlir
+    // ScatterElements along axis 0, adding
+    %r = memplan.scatter ins(%x, %u : tensor<8x4xf32>, tensor<3x4xf32>)
+           indices(%i : tensor<3x4xi64>) outs(%init : tensor<8x4xf32>)
+           axes = [0] loops = [1] index_maps = [affine_map<(i, j) -> (i, j)>] {
+         ^bb0(%old: f32, %update: f32):
+           %0 = arith.addf %old, %update : f32
+           memplan.yield %0 : f32
+         } -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins MemPlan_Shaped:$data, MemPlan_Shaped:$updates,
+                       Variadic<MemPlan_Shaped>:$indices, MemPlan_Shaped:$init,
+                       DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$loops,
+                       AffineMapArrayAttr:$index_maps);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let regions = (region SizedRegion<1>:$combine);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    `ins` `(` $data `,` $updates `:` type($data) `,` type($updates) `)`
+    `indices` `(` $indices `:` type($indices) `)`
+    `outs` `(` $init `:` type($init) `)`
+    `axes` `=` $axes `loops` `=` $loops `index_maps` `=` $index_maps
+    attr-dict-with-keyword $combine (`->` type($result)^)?
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$data, "::mlir::Value":$updates,
+      "::mlir::ValueRange":$indices, "::mlir::Value":$init,
+      "::llvm::ArrayRef<int64_t>":$axes, "::llvm::ArrayRef<int64_t>":$loops,
+      "::llvm::ArrayRef<::mlir::AffineMap>":$indexMaps,
+      "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$combine)>];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    ::mlir::OpOperand &getInitOperand();
+    ::mlir::AffineMap getIndexMap(unsigned i);
+  }];
+}
+
 def MemPlan_YieldOp : Op<MemPlan_Dialect, "yield", [Pure, Terminator,
-    ParentOneOf<["ConvOp", "MatMulOp", "ReduceWindowOp", "RowwiseOp"]>]> {
+    ParentOneOf<["ConvOp", "MatMulOp", "ReduceWindowOp", "RowwiseOp", "ScatterOp"]>]> {
   let summary = "the value of a structured op's region";
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";

@@ -14,10 +14,20 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace memplan::rt {
 
 #define MEMPLAN_MATH __host__ __device__ __forceinline__
+
+/// The same bits as another type of the same size.
+template <typename To, typename From>
+MEMPLAN_MATH To bitcastOf(From x) {
+  static_assert(sizeof(To) == sizeof(From), "a bitcast changes no size");
+  To y;
+  memcpy(&y, &x, sizeof(y));
+  return y;
+}
 
 // One-argument functions that the C library has under the same name.
 #define MEMPLAN_UNARY(NAME)                                                    \

@@ -5,10 +5,20 @@
 using namespace memplan::onnx;
 
 llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
-  return {conditionalOps(),   constantOps(), convolutionOps(), elementwiseOps(),
-          indexOps(),         layoutOps(),   loopOps(),        matrixOps(),
-          normalizationOps(), padOps(),      poolingOps(),     recurrentOps(),
-          reductionOps(),     scanOps(),     selectionOps(),   unaryOps()};
+  return {conditionalOps(),   constantOps(),
+          convolutionOps(),   einsumOps(),
+          elementwiseOps(),   gatherOps(),
+          generatorOps(),     indexOps(),
+          layoutOps(),        loopOps(),
+          lossOps(),          matrixOps(),
+          normalizationOps(), padOps(),
+          poolingOps(),       prefixOps(),
+          recurrentOps(),     reductionOps(),
+          resizeOps(),        rowNormOps(),
+          samplingOps(),      scanOps(),
+          scatterOps(),       selectionOps(),
+          sortOps(),          transposedWindowOps(),
+          unaryOps()};
 }
 
 const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {

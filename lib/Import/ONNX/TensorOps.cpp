@@ -87,6 +87,34 @@ Value memplan::onnx::mapElements(NodeBuilder &n, ValueRange inputs,
   return op.getResult(0);
 }
 
+Value memplan::onnx::accumulate(NodeBuilder &n, ValueRange inputs,
+                                ArrayRef<AffineMap> maps, Value init,
+                                unsigned numReductions, RegionBuilder body) {
+  auto type = cast<RankedTensorType>(init.getType());
+  unsigned rank = type.getRank();
+  SmallVector<AffineMap> allMaps(maps);
+  allMaps.push_back(
+      AffineMap::getMultiDimIdentityMap(rank + numReductions, n.context())
+          .getMajorSubMap(rank));
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  iterators.append(numReductions, utils::IteratorType::reduction);
+  auto op = linalg::GenericOp::create(
+      n.b, n.loc, type, inputs, init, allMaps, iterators,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        linalg::YieldOp::create(b, loc, body(b, loc, args));
+      });
+  return op.getResult(0);
+}
+
+Value memplan::onnx::filled(NodeBuilder &n, ArrayRef<int64_t> shape,
+                            TypedAttr value) {
+  Value scalar = arith::ConstantOp::create(n.b, n.loc, value);
+  return linalg::FillOp::create(n.b, n.loc, scalar,
+                                empty(n, shape, value.getType()))
+      .getResult(0);
+}
+
 std::optional<SmallVector<int64_t>>
 memplan::onnx::broadcastShapes(ArrayRef<ArrayRef<int64_t>> shapes) {
   size_t rank = 0;

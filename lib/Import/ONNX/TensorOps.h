@@ -4,6 +4,7 @@
 #define MEMPLAN_LIB_IMPORT_ONNX_TENSOROPS_H
 
 #include "NodeBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace memplan::onnx {
 
@@ -95,6 +96,27 @@ mlir::Value transpose(NodeBuilder &n, mlir::Value tensor,
 /// A tensor of one value.
 mlir::Value splat(NodeBuilder &n, llvm::ArrayRef<int64_t> shape,
                   mlir::TypedAttr value);
+
+/// A small tensor that is known at import, such as a table of indices.
+template <typename T>
+mlir::Value constantTensor(NodeBuilder &n, llvm::ArrayRef<int64_t> shape,
+                           llvm::ArrayRef<T> values, mlir::Type element) {
+  auto type = mlir::RankedTensorType::get(shape, element);
+  return mlir::arith::ConstantOp::create(
+      n.b, n.loc, mlir::DenseElementsAttr::get(type, values));
+}
+
+/// A linalg.generic whose loops are the dims of `init`, then `numReductions`
+/// reduction loops, whose extents the inputs' maps must give. `body` gets an
+/// element of each input and what was accumulated, `init` at first, and gives
+/// what is accumulated then.
+mlir::Value accumulate(NodeBuilder &n, mlir::ValueRange inputs,
+                       llvm::ArrayRef<mlir::AffineMap> maps, mlir::Value init,
+                       unsigned numReductions, RegionBuilder body);
+
+/// A destination of one value, for `accumulate`.
+mlir::Value filled(NodeBuilder &n, llvm::ArrayRef<int64_t> shape,
+                   mlir::TypedAttr value);
 
 /// A rowwise op in reduction form over the dims `rowDims` of `input`; the
 /// result has the other dims. `stages` and `finish` see the input's element

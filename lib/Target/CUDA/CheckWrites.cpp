@@ -50,6 +50,9 @@ static bool readsOwnElement(Operation *op, OpOperand &read,
     return !rowwise.isReduction() &&
            rowwise.getInputMap(read.getOperandNumber()) ==
                rowwise.getOutputMap();
+  // The data is copied before the first update; updates and indices are not.
+  if (auto scatter = dyn_cast<ScatterOp>(op))
+    return &read == &scatter.getDataMutable();
   // What a sum runs over belongs to many threads.
   if (auto window = dyn_cast<ReduceWindowOp>(op))
     return (read.getOperandNumber() == 0 && getWindowLine(window)) ||

@@ -179,6 +179,7 @@ llvm::LogicalResult emitConv(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitMatMul(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitReduceWindow(Emitter &, mlir::Operation *);
 llvm::LogicalResult emitRowwise(Emitter &, mlir::Operation *);
+llvm::LogicalResult emitScatter(Emitter &, mlir::Operation *);
 
 } // namespace memplan
 

@@ -25,6 +25,7 @@ static OpEmitter findEmitter(Operation *op) {
       {"memplan.matmul", emitMatMul},
       {"memplan.reduce_window", emitReduceWindow},
       {"memplan.rowwise", emitRowwise},
+      {"memplan.scatter", emitScatter},
   };
   return emitters.lookup(op->getName().getStringRef());
 }

@@ -69,6 +69,7 @@ const llvm::StringMap<Pattern> &getPatterns() {
       {"arith.fptoui", {"$t($r($0))", "cast"}},
       {"arith.index_cast", {"$t($0)", ""}},
       {"arith.index_castui", {"$t($v($0))", ""}},
+      {"arith.bitcast", {"bitcastOf<$t>($0)", "bitcast"}},
       {"math.powf", {"powfOf($0, $1)", "pow"}},
       {"math.fpowi", {"fpowiOf($0, $1)", "pow"}},
       {"math.atan2", {"atan2Of($0, $1)", "atan2"}},
