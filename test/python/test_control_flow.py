@@ -84,6 +84,11 @@ CASES = {
                             "{ n = Add (h, v) o = Mul (n, r) p = Sub (n, r) }> (s, x, w) }"),
     "scan_without_state": parse("g (float[3,2] x) => (float[3,2] z) { z = Scan <num_scan_inputs = 1, "
                                 "body = b (float[2] v) => (float[2] o) { o = Exp (v) }> (x) }"),
+    # The dim that each iteration drops stands behind one of extent 1.
+    "scan_one_column": parse("g (float[1,6] s, float[1,6,1] x) => (float[1,6] y, float[1,1,6] z) {"
+                             " y, z = Scan <num_scan_inputs = 1, scan_input_axes = [2], scan_input_directions = [1], "
+                             "scan_output_axes = [1], body = b (float[1,6] h, float[1,6] v) => (float[1,6] n, float[1,6] o) "
+                             "{ n = Add (h, v) o = Mul (n, v) }> (s, x) }"),
     # A name means what the nearest graph means by it.
     "shadowed": parse(IF.format(before="z = Relu (x)", yes="z = Exp (x) a = Add (z, x)", no="b = Add (z, x)")),
 }
