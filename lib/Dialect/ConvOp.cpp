@@ -2,6 +2,7 @@
 
 #include "StructuredOp.h"
 
+#include "memplan/Support/CheckedMath.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -144,6 +145,29 @@ static LogicalResult verifyUpsample(ConvOp op) {
   return success();
 }
 
+/// What getUnpooledShape computes doesn't overflow.
+static LogicalResult verifyWindows(ConvOp op) {
+  auto input = cast<ShapedType>(op.getInput().getType());
+  auto filter = cast<ShapedType>(op.getFilter().getType());
+  SmallVector<int64_t> shifts = op.getUpsampleShifts();
+  for (int64_t i = 0; i < op.getSpatialRank(); ++i) {
+    if (input.isDynamicDim(i + 2) || filter.isDynamicDim(i + 2))
+      continue;
+    auto extent = checkedMul(input.getDimSize(i + 2), int64_t(1) << shifts[i]);
+    if (!extent)
+      return op.emitOpError("in dim ")
+             << i + 2 << ": extent " << input.getDimSize(i + 2) << " times "
+             << (int64_t(1) << shifts[i]) << " is more than 64 bits hold";
+    if (failed(memplan::detail::verifyWindowDim(
+            op, i + 2,
+            {*extent, op.getPadsBegin()[i], op.getPadsEnd()[i],
+             filter.getDimSize(i + 2), op.getDilations()[i],
+             op.getStrides()[i]})))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ConvOp::verify() {
   Operation *op = getOperation();
   if (failed(detail::verifyOperandsAndResult(op)))
@@ -167,7 +191,8 @@ LogicalResult ConvOp::verify() {
                                    0)) ||
       failed(detail::verifyEntries(op, "pads_end", getPadsEnd(), spatial, 0)))
     return failure();
-  if (failed(verifyPool(*this)) || failed(verifyUpsample(*this)))
+  if (failed(verifyPool(*this)) || failed(verifyUpsample(*this)) ||
+      failed(verifyWindows(*this)))
     return failure();
   int64_t groups = getGroups();
   if (groups < 1)

@@ -155,7 +155,8 @@ static bool matchSum(Value value, Block &block, double factor, Sum &result,
     constant = getConstant(multiply.getLhs());
     other = multiply.getRhs();
   }
-  return constant && isa<BlockArgument>(other) &&
+  // By a factor of 0 a call doesn't read the operand, NaN or not.
+  return constant && *constant != 0 && isa<BlockArgument>(other) &&
          matchSum(other, block, *constant, result, foundAccumulator);
 }
 

@@ -108,6 +108,11 @@ LogicalResult ReduceWindowOp::verify() {
   for (int64_t i = 0; i < rank; ++i) {
     if (input.isDynamicDim(i) || output.isDynamicDim(i))
       continue;
+    if (failed(detail::verifyWindowDim(op, i,
+                                       {input.getDimSize(i), getPadsBegin()[i],
+                                        getPadsEnd()[i], getWindow()[i],
+                                        getDilations()[i], getStrides()[i]})))
+      return failure();
     int64_t padded = input.getDimSize(i) + getPadsBegin()[i] + getPadsEnd()[i];
     int64_t reach = getDilations()[i] * (getWindow()[i] - 1) + 1;
     int64_t stride = getStrides()[i];

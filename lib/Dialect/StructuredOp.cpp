@@ -2,6 +2,7 @@
 
 #include "StructuredOp.h"
 
+#include "memplan/Support/CheckedMath.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -133,6 +134,24 @@ LogicalResult verifyEntries(Operation *op, StringRef name,
     if (entry < least)
       return op->emitOpError()
              << name << " has entry " << entry << ", the least is " << least;
+  return success();
+}
+
+LogicalResult verifyWindowDim(Operation *op, int64_t dim,
+                              const WindowDim &size) {
+  auto padded = checkedAdd(size.extent, size.padBegin);
+  padded = padded ? checkedAdd(*padded, size.padEnd) : std::nullopt;
+  // The last window may hang over by less than a stride.
+  if (!padded || !checkedAdd(*padded, size.stride))
+    return op->emitOpError()
+           << "in dim " << dim << ": extent " << size.extent << ", pads "
+           << size.padBegin << " and " << size.padEnd << " and stride "
+           << size.stride << " add up to more than 64 bits hold";
+  auto reach = checkedMul(size.dilation, std::max<int64_t>(size.window - 1, 0));
+  if (!reach || !checkedAdd(*reach, 1))
+    return op->emitOpError() << "in dim " << dim << ": window " << size.window
+                             << " times dilation " << size.dilation
+                             << " is more than 64 bits hold";
   return success();
 }
 

@@ -41,6 +41,16 @@ mlir::LogicalResult verifyEntries(mlir::Operation *op, llvm::StringRef name,
                                   llvm::ArrayRef<int64_t> attribute,
                                   int64_t rank, int64_t least);
 
+/// What a window moves over in one dim, in elements.
+struct WindowDim {
+  int64_t extent, padBegin, padEnd, window, dilation, stride;
+};
+
+/// Extents, pads and reach of the window add up to sizes of 64 bits, so that
+/// the number of windows can be told.
+mlir::LogicalResult verifyWindowDim(mlir::Operation *op, int64_t dim,
+                                    const WindowDim &size);
+
 /// Appends an extra to the operand range and its map, and an argument to the
 /// epilogue.
 mlir::BlockArgument addExtra(mlir::MutableOperandRange extras,

@@ -433,3 +433,58 @@ func.func @conv_upsample_output(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>
        } -> tensor<1x4x8x8xf32>
   return
 }
+
+// -----
+
+func.func @conv_pads_wrap(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x6x8xf32>) {
+  // 8 + 2 * (2^63 - 1) is 6 modulo 2^64.
+  // expected-error @below {{in dim 2: extent 8, pads 9223372036854775807 and 9223372036854775807 and stride 1 add up to more than 64 bits hold}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x6x8xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [9223372036854775807, 0] pads_end = [9223372036854775807, 0] groups = 2 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_reach_wraps(%x: tensor<1x4x8x8xf32>, %w: tensor<4x2x3x1xf32>, %i: tensor<1x4x10x8xf32>) {
+  // 2 * (2^63 - 1) + 1 is -1 modulo 2^64, and 8 - (-1) + 1 = 10.
+  // expected-error @below {{in dim 2: window 3 times dilation 9223372036854775807 is more than 64 bits hold}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x8x8xf32>, tensor<4x2x3x1xf32>) outs(%i : tensor<1x4x10x8xf32>)
+         strides = [1, 1] dilations = [9223372036854775807, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x10x8xf32>
+  return
+}
+
+// -----
+
+func.func @conv_upsample_wraps(%x: tensor<1x4x4611686018427387904x1xf32>, %w: tensor<4x2x1x1xf32>, %i: tensor<1x4x0x1xf32>) {
+  // 2^62 * 4 = 2^64 is 0 modulo 2^64.
+  // expected-error @below {{in dim 2: extent 4611686018427387904 times 4 is more than 64 bits hold}}
+  %r = memplan.conv ins(%x, %w : tensor<1x4x4611686018427387904x1xf32>, tensor<4x2x1x1xf32>) outs(%i : tensor<1x4x0x1xf32>)
+         strides = [1, 1] dilations = [1, 1] pads_begin = [0, 0] pads_end = [0, 0] groups = 2 upsample = [4, 1] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1x4x0x1xf32>
+  return
+}
+
+// -----
+
+func.func @window_stride_wraps(%x: tensor<8xf32>, %i: tensor<1xf32>) {
+  // expected-error @below {{in dim 0: extent 8, pads 0 and 0 and stride 9223372036854775807 add up to more than 64 bits hold}}
+  %r = memplan.reduce_window <max> ins(%x : tensor<8xf32>) outs(%i : tensor<1xf32>)
+         window = [2] strides = [9223372036854775807] dilations = [1] pads_begin = [0] pads_end = [0] extra_maps = []
+       map {
+       ^bb0(%e: f32):
+         memplan.yield %e : f32
+       } epilogue {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<1xf32>
+  return
+}

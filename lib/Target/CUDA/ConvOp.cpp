@@ -183,17 +183,20 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
   auto y = emitter.buffers.resolve(op.getInit(), op);
   if (failed(x) || failed(w) || failed(y))
     return failure();
+  if (y->getNumElements() == 0)
+    return success();
   if (!hasDenseSpatialDims(*x) || !hasDenseSpatialDims(*y) || !w->isDense())
     return op.emitError("strides within a channel or a filter are unsupported "
                         "by the CUDA target; copy the operand first");
-  if (!isa<FloatType>(x->elementType) || x->elementType != w->elementType ||
+  // The kernels load four elements at a time, in at most 16 bytes.
+  if (!x->elementType.isF32() || x->elementType != w->elementType ||
       x->elementType != y->elementType ||
       op.getEpilogue().getArgument(0).getType() !=
           getAccumulatorType(x->elementType))
     return op.emitError() << "convolution of " << x->elementType << " and "
                           << w->elementType << " to " << y->elementType
                           << " is unsupported by the CUDA target, which takes "
-                             "one floating-point type";
+                             "f32; cast the operands first";
   SmallVector<std::string> names = {"acc"};
   for (size_t i = 0; i < op.getExtras().size(); ++i)
     names.push_back("e" + std::to_string(i));
@@ -215,8 +218,6 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
     epilogue.add(i + 1, *operand);
     pointers.push_back({operand->name, operand->ref, true, false});
   }
-  if (y->getNumElements() == 0)
-    return success();
   std::string call = nameFunction(op) + "(" +
                      quoteForString(getNodeName(op.getLoc())) + ", " +
                      describeShape(op, *x, *w, *y) + ", x, w, y, " +

@@ -9,6 +9,7 @@
 // RUN: not memplan-opt %t/dynamic.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/dynamic.mlir
 // RUN: not memplan-opt %t/conv-strides.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-strides.mlir
 // RUN: not memplan-opt %t/conv-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-type.mlir
+// RUN: not memplan-opt %t/conv-wide.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-wide.mlir
 // RUN: not memplan-opt %t/matmul-types.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/matmul-types.mlir
 // RUN: not memplan-opt %t/rowwise-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/rowwise-type.mlir
 // RUN: not memplan-opt %t/scalar-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/scalar-type.mlir
@@ -74,12 +75,23 @@ func.func @main(%x: memref<1x1x8xf32>, %w: memref<1x1x1xf32>, %y: memref<1x1x4xf
 }
 
 //--- conv-type.mlir
-// CHECK: error: {{.*}}convolution of 'i32' and 'i32' to 'i32' is unsupported by the CUDA target, which takes one floating-point type
+// CHECK: error: {{.*}}convolution of 'i32' and 'i32' to 'i32' is unsupported by the CUDA target, which takes f32; cast the operands first
 func.func @main(%x: memref<1x1x4xi32>, %w: memref<1x1x1xi32>, %y: memref<1x1x4xi32> {bufferize.result}) {
   memplan.conv ins(%x, %w : memref<1x1x4xi32>, memref<1x1x1xi32>) outs(%y : memref<1x1x4xi32>)
       strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
   ^bb0(%acc: i32):
     memplan.yield %acc : i32
+  }
+  return
+}
+
+//--- conv-wide.mlir
+// CHECK: error: {{.*}}convolution of 'f64' and 'f64' to 'f64' is unsupported by the CUDA target, which takes f32; cast the operands first
+func.func @main(%x: memref<1x1x4xf64>, %w: memref<1x1x1xf64>, %y: memref<1x1x4xf64> {bufferize.result}) {
+  memplan.conv ins(%x, %w : memref<1x1x4xf64>, memref<1x1x1xf64>) outs(%y : memref<1x1x4xf64>)
+      strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+  ^bb0(%acc: f64):
+    memplan.yield %acc : f64
   }
   return
 }
