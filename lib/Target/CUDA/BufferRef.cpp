@@ -349,6 +349,21 @@ FailureOr<BufferRef> BufferTable::computeCarried(const CarriedBuffer &buffer,
   return variable;
 }
 
+/// MLIR's verifier leaves offsets that are operands alone, constant or not.
+static LogicalResult checkConstantOffsets(memref::SubViewOp view,
+                                          Operation *user) {
+  SmallVector<OpFoldResult> offsets = view.getMixedOffsets();
+  for (OpFoldResult &offset : offsets)
+    if (auto constant = getConstantIntValue(offset))
+      offset = Builder(view.getContext()).getIndexAttr(*constant);
+  SliceBoundsVerificationResult bounds = verifyInBoundsSlice(
+      view.getSourceType().getShape(), offsets, view.getMixedSizes(),
+      view.getMixedStrides(), /*generateErrorMessage=*/true);
+  if (bounds.isValid)
+    return success();
+  return report(user ? view.getOperation() : nullptr, bounds.errorMessage);
+}
+
 /// Moves `ref` from the view's source to its result.
 LogicalResult BufferTable::offsetByView(BufferRef &ref, Operation *op) {
   if (auto view = dyn_cast<memref::ViewOp>(op)) {
@@ -437,6 +452,9 @@ FailureOr<BufferRef> BufferTable::compute(Value value, Operation *user) {
   } else if (isViewLike(def)) {
     ref = resolve(def->getOperand(0), user);
     if (failed(ref))
+      return failure();
+    if (auto view = dyn_cast<memref::SubViewOp>(def);
+        view && failed(checkConstantOffsets(view, user)))
       return failure();
     if (failed(offsetByView(*ref, def)))
       return unsupported();

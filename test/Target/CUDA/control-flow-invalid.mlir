@@ -17,6 +17,7 @@
 // RUN: not memplan-opt %t/call.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/call.mlir
 // RUN: not memplan-opt %t/blocks.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/blocks.mlir
 // RUN: not memplan-opt %t/inner-blocks.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/inner-blocks.mlir
+// RUN: not memplan-opt %t/row-outside.mlir --emit=cuda -q -o %t/bad 2>&1 | FileCheck %t/row-outside.mlir
 // RUN: not ls %t/bad.cu
 
 //--- rows.mlir
@@ -261,4 +262,14 @@ func.func @main(%c: memref<i1>, %x: memref<4xf32>, %y: memref<4xf32> {bufferize.
     }
   }
   return
+}
+
+//--- row-outside.mlir
+// CHECK: row-outside.mlir":5:8): error: offset 0 is out-of-bounds: 9 >= 4
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4xf32> {
+  %c9 = arith.constant 9 : index
+  %e = tensor.empty() : tensor<4xf32>
+  %s = tensor.extract_slice %x[%c9, 0] [1, 4] [1, 1] : tensor<4x4xf32> to tensor<4xf32>
+  %y = linalg.exp ins(%s : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
 }
