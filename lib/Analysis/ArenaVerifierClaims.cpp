@@ -27,8 +27,12 @@ std::string describe(const Tenant &tenant) {
     os << " '" << named.getName().getValue() << "'";
     return WalkResult::interrupt();
   });
-  os << " (bytes [" << tenant.offset << ", " << tenant.offset + tenant.bytes
-     << "), points [" << tenant.lower << ", " << tenant.upper << "))";
+  os << " (bytes [" << tenant.offset << ", ";
+  if (auto end = checkedAdd(tenant.offset, tenant.bytes))
+    os << *end;
+  else
+    os << tenant.offset << " + " << tenant.bytes;
+  os << "), points [" << tenant.lower << ", " << tenant.upper << "))";
   return text;
 }
 

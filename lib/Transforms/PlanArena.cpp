@@ -176,8 +176,11 @@ private:
     calleeSlots.clear();
     function->removeAttr(kArenasAttr);
     function.walk([](Operation *op) {
-      if (isa<memref::AllocOp>(op))
+      if (isa<memref::AllocOp>(op)) {
         op->removeAttr(kSlotAttr);
+        // A buffer of this plan, which counts like any other.
+        op->removeAttr(kWorkspaceAttr);
+      }
       op->removeAttr(kCalleeSlotsAttr);
     });
   }

@@ -66,3 +66,17 @@ func.func @alignment(%x: memref<1xf32>) {
 func.func @nothing(%x: memref<1xf32>) {
   return
 }
+
+// What an earlier plan had in bytes that were free is a buffer of this plan.
+// CHECK-LABEL: func.func @planned_again
+// CHECK-SAME: bytes = 4096, lower_bound = 4096, no_reuse = 4096, optimal = true
+// CHECK: memref.alloc() {memplan.slot = #memplan.slot<offset = 0, lower = 0, upper = 1>} : memref<4096xi8>
+func.func @planned_again(%x: memref<64x64xf32>, %y: memref<64x64xf32>) {
+  %w = memref.alloc() {memplan.slot = #memplan.slot<offset = 512, lower = 0, upper = 1>, memplan.workspace} : memref<4096xi8>
+  memplan.matmul ins(%x, %x : memref<64x64xf32>, memref<64x64xf32>) outs(%y : memref<64x64xf32>) workspace(%w : memref<4096xi8>)
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  }
+  return
+}

@@ -44,3 +44,18 @@ func.func @other_time(%x: memref<64x64xf32>, %y: memref<64x64xf32>) attributes {
   linalg.exp ins(%x : memref<64x64xf32>) outs(%y : memref<64x64xf32>)
   return
 }
+
+// -----
+
+// 2^63 - 256 and 4096 more are no end that 64 bits hold.
+// CHECK: buffer (bytes [9223372036854775552, 9223372036854775552 + 4096), points [0, 1)) does not lie inside the arena of 4096 bytes
+func.func @no_end(%x: memref<64x64xf32>, %y: memref<64x64xf32>) attributes {
+    memplan.arenas = [#memplan.arena<bytes = 4096, lower_bound = 0, no_reuse = 0, optimal = false, alignment = 256>]} {
+  %w = memref.alloc() {memplan.slot = #memplan.slot<offset = 9223372036854775552, lower = 0, upper = 1>, memplan.workspace} : memref<4096xi8>
+  memplan.matmul ins(%x, %x : memref<64x64xf32>, memref<64x64xf32>) outs(%y : memref<64x64xf32>) workspace(%w : memref<4096xi8>)
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  }
+  return
+}

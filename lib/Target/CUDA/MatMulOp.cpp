@@ -90,6 +90,9 @@ LogicalResult MatMulText::read() {
     auto ref = emitter.buffers.resolve(scratch, op);
     if (failed(ref))
       return failure();
+    if (!ref->isAligned(256))
+      return op.emitError("workspace is not aligned to 256 bytes, as cuBLASLt "
+                          "demands; give its alloc alignment = 256");
     workspace = *ref;
   }
   SmallVector<std::string> names = {"acc"};

@@ -10,6 +10,7 @@
 // RUN: not memplan-opt %t/conv-strides.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-strides.mlir
 // RUN: not memplan-opt %t/conv-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-type.mlir
 // RUN: not memplan-opt %t/conv-wide.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-wide.mlir
+// RUN: not memplan-opt %t/workspace.mlir --emit=cuda --alignment=16 -q -o - 2>&1 | FileCheck %t/workspace.mlir
 // RUN: not memplan-opt %t/matmul-types.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/matmul-types.mlir
 // RUN: not memplan-opt %t/rowwise-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/rowwise-type.mlir
 // RUN: not memplan-opt %t/scalar-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/scalar-type.mlir
@@ -93,6 +94,23 @@ func.func @main(%x: memref<1x1x4xf64>, %w: memref<1x1x1xf64>, %y: memref<1x1x4xf
   ^bb0(%acc: f64):
     memplan.yield %acc : f64
   }
+  return
+}
+
+//--- workspace.mlir
+// The larger buffer, of 257 * 16 bytes, comes first.
+// CHECK: error: workspace is not aligned to 256 bytes, as cuBLASLt demands; give its alloc alignment = 256
+func.func @main(%x: memref<64x64xf32>, %v: memref<1028xf32>, %y: memref<64x64xf32> {bufferize.result}, %z: memref<1028xf32> {bufferize.result}) {
+  %a = memref.alloc() : memref<1028xf32>
+  linalg.exp ins(%v : memref<1028xf32>) outs(%a : memref<1028xf32>)
+  %w = memref.alloc() : memref<4096xi8>
+  memplan.matmul ins(%x, %x : memref<64x64xf32>, memref<64x64xf32>) outs(%y : memref<64x64xf32>) workspace(%w : memref<4096xi8>)
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] extra_maps = [] {
+  ^bb0(%acc: f32):
+    memplan.yield %acc : f32
+  }
+  linalg.add ins(%a, %v : memref<1028xf32>, memref<1028xf32>) outs(%z : memref<1028xf32>)
+  linalg.exp ins(%a : memref<1028xf32>) outs(%z : memref<1028xf32>)
   return
 }
 
