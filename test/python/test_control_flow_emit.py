@@ -480,7 +480,7 @@ def test_checked(make, flags, quick, tmp_path):
 
 @pytest.fixture(scope="module")
 def prefixes(build_folder) -> dict:
-    folder = build_folder / "control_flow"
+    folder = build_folder / "control_flow_emit"
     for make in PROGRAMS:
         emit(make(), folder / make.__name__)
     return {make.__name__: folder / make.__name__ for make in PROGRAMS}
