@@ -154,3 +154,40 @@ def test_against_onnxruntime(library, name):
     want = reference.run(library / f"m{number}.onnx", given)
     with host.HostModel(library / f"m{number}", library=library / "all.so") as model:
         assert_close(model.run(given), want)
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+X = om.value("x", [1, 2, 4, 4])
+REFUSED = {
+    "resize_sizes_of_the_run": (
+        om.model([om.node("Resize", ["x", "", "", "s"], ["y"])], [X, om.value("s", [4], TensorProto.INT64)],
+                 [om.value("y", None)]), "the sizes comes from input 3 's' (4xi64), which depends on the model's inputs"),
+    "resize_mode": (om.model([om.node("Resize", ["x", "", "s"], ["y"], mode="area")], [X], [om.value("y", None)],
+                             [om.tensor("s", np.ones(4, np.float32))]), "attribute 'mode' is 'area'; accepted: nearest"),
+    "resize_scale": (om.model([om.node("Resize", ["x", "", "s"], ["y"])], [X], [om.value("y", None)],
+                              [om.tensor("s", np.array([1, 1, -2, 1], np.float32))]), "scale -2"),
+    "scatter_index": (om.model([om.node("ScatterElements", ["x", "i", "u"], ["y"], axis=3)],
+                               [X, om.value("u", [1, 1, 1, 1])], [om.value("y", None)],
+                               [om.tensor("i", np.full((1, 1, 1, 1), 4))]), "index 4 is outside [-4, 3]"),
+    "einsum_letters": (om.model([om.node("Einsum", ["x"], ["y"], equation="ab+c->a")], [X], [om.value("y", None)]),
+                       "something other than letters"),
+    "einsum_input": (om.model([om.node("Einsum", ["x", "", "x"], ["y"], equation="abcd,e,abcd->a")], [X], [om.value("y", None)]),
+                     "input 1 is left out"),
+    "topk_k": (om.model([om.node("TopK", ["x", "k"], ["y", ""])], [X], [om.value("y", None)],
+                        [om.tensor("k", np.array([5]))]), "k is 5 for an axis of extent 4"),
+    "deconv_output": (om.model([om.node("ConvTranspose", ["x", "w"], ["y"], output_shape=[-(2**63), 4])], [X],
+                               [om.value("y", None)], [om.tensor("w", np.ones((2, 1, 2, 2), np.float32))]),
+                      "the output has extent -9223372036854775808"),
+    "det_size": (om.model([om.node("Det", ["x"], ["y"])], [om.value("x", [9, 9])], [om.value("y", None)]),
+                 "holds matrices of 9 rows; 1 to 8 are accepted"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(tmp_path, name):
+    made, message = REFUSED[name]
+    done = compiler.run(om.write(made, tmp_path / "m.onnx"), "--emit=cuda", "-q", "-o", tmp_path / "out/m", check=False)
+    assert done.returncode in (compiler.EXIT["unsupported"], compiler.EXIT["invalid"]), done.stderr
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()

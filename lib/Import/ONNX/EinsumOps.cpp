@@ -257,9 +257,12 @@ std::optional<Labelled> Einsum::multiply(Labelled a, Labelled b,
 }
 
 LogicalResult Einsum::build() {
-  for (unsigned i = 1; i < n.numInputs(); ++i)
+  for (unsigned i = 1; i < n.numInputs(); ++i) {
+    if (!n.hasInput(i))
+      return n.invalid() << "input " << i << " is left out";
     if (failed(n.sameTypes({0, i})))
       return failure();
+  }
   if (dtype.isBool())
     return n.invalid() << n.inputText(0u) << "; numbers are accepted";
   if (!n.hasAttr("equation"))

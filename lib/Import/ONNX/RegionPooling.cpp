@@ -21,9 +21,9 @@ static void addLoopExtents(NodeBuilder &n, ArrayRef<int64_t> extents,
                            SmallVectorImpl<Value> &inputs,
                            SmallVectorImpl<AffineMap> &maps) {
   for (auto [i, extent] : llvm::enumerate(extents)) {
-    SmallVector<int8_t> zeros(extent, 0);
+    int8_t zero = 0;
     inputs.push_back(
-        constantTensor(n, {extent}, ArrayRef(zeros), n.b.getI8Type()));
+        constantTensor(n, {extent}, ArrayRef(zero), n.b.getI8Type()));
     maps.push_back(AffineMap::get(6, 0, n.b.getAffineDimExpr(4 + i)));
   }
 }

@@ -145,7 +145,8 @@ makeTaps(NodeBuilder &n, const ResizeSettings &settings, const ResizedAxis &a) {
   for (int64_t o = 0; o < a.output; ++o) {
     // Far outside is as good as outside, and fits an integer.
     double limit = 4.0 * static_cast<double>(a.input) + 4;
-    double x = std::clamp<double>(coordinate(settings, a, o), -limit, limit);
+    double x = coordinate(settings, a, o);
+    x = std::isnan(x) ? -limit : std::clamp(x, -limit, limit);
     if (settings.coordinates == "tf_crop_and_resize")
       taps.inside.push_back(x >= 0 && x <= static_cast<double>(a.input - 1));
     auto clamped = [&](int64_t at) {
@@ -258,6 +259,8 @@ static LogicalResult keepAspectRatio(NodeBuilder &n,
   for (ResizedAxis &a : axes) {
     a.scale = scale;
     a.scaled = scale * static_cast<float>(a.input);
+    if (!(a.scaled < 9e15f))
+      return n.invalid() << "axis " << a.axis << " becomes too large";
     a.output = static_cast<int64_t>(std::round(a.scaled));
   }
   return success();

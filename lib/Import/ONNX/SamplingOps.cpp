@@ -154,11 +154,12 @@ GridTaps GridSampler::taps(const Scalars &s, Value normalized,
   Value x = bounded(s, denormalized(s, normalized, extent));
   if (mode == Interpolation::Nearest)
     x = s.make<math::RoundEvenOp>(x);
-  // Border padding moves what is beyond the outermost pixels' outer edges.
+  // Border padding moves what is beyond the outermost pixels' outer edges; with
+  // cubic interpolation runtimes only move the taps.
   auto length = static_cast<double>(extent);
   double low = alignsCorners ? 0 : -0.5;
   double high = alignsCorners ? length - 1 : length - 0.5;
-  if (padding == Padding::Border) {
+  if (padding == Padding::Border && mode != Interpolation::Cubic) {
     Value isOut = s.make<arith::OrIOp>(s.less(x, s.number(low)),
                                        s.less(s.number(high), x));
     Value clamped = s.max(s.number(0), s.min(x, s.number(length - 1)));

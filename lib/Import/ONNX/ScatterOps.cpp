@@ -222,6 +222,13 @@ static LogicalResult buildMaxUnpool(NodeBuilder &n) {
       static_cast<int64_t>(pads.size()) != 2 * spatial)
     return n.invalid() << "attributes 'strides' and 'pads' do not have one and "
                           "two entries per spatial dim";
+  auto isOdd = [](int64_t entry) {
+    return entry < 0 || entry > (int64_t(1) << 30);
+  };
+  if (llvm::any_of(*kernel, isOdd) || llvm::any_of(strides, isOdd) ||
+      llvm::any_of(pads, isOdd))
+    return n.unsupported() << "attributes 'kernel_shape', 'strides' and 'pads' "
+                              "have an entry outside [0, 2^30]";
   SmallVector<int64_t> inferred = {x.dim(0), x.dim(1)};
   for (int64_t i = 0; i < spatial; ++i) {
     auto reach = checkedMul(x.dim(i + 2) - 1, strides[i]);

@@ -93,9 +93,11 @@ Value memplan::onnx::accumulate(NodeBuilder &n, ValueRange inputs,
   auto type = cast<RankedTensorType>(init.getType());
   unsigned rank = type.getRank();
   SmallVector<AffineMap> allMaps(maps);
+  SmallVector<AffineExpr> exprs;
+  for (unsigned dim = 0; dim < rank; ++dim)
+    exprs.push_back(n.b.getAffineDimExpr(dim));
   allMaps.push_back(
-      AffineMap::getMultiDimIdentityMap(rank + numReductions, n.context())
-          .getMajorSubMap(rank));
+      AffineMap::get(rank + numReductions, 0, exprs, n.context()));
   SmallVector<utils::IteratorType> iterators(rank,
                                              utils::IteratorType::parallel);
   iterators.append(numReductions, utils::IteratorType::reduction);

@@ -186,6 +186,9 @@ readTransposedDims(NodeBuilder &n, ArrayRef<int64_t> input,
     if ((wanted && !wanted->empty()) || isSame) {
       d.output = isSame && (!wanted || wanted->empty()) ? input[i] * d.stride
                                                         : (*wanted)[i];
+      if (d.output < 1)
+        return n.invalid() << "the output has extent " << d.output
+                           << " in spatial dim " << i;
       int64_t total = std::max<int64_t>(0, full - d.output);
       d.pad = autoPad == "SAME_UPPER" ? total / 2 : total - total / 2;
     } else {
@@ -253,7 +256,7 @@ static LogicalResult buildConvTranspose(NodeBuilder &n) {
   if (failed(operands.add(n, *dims, 2, 1)))
     return failure();
   // Gives the loop over channels its extent.
-  SmallVector<int8_t> none(channels, 0);
+  int8_t none = 0;
   operands.tables.push_back(
       constantTensor(n, {channels}, ArrayRef(none), n.b.getI8Type()));
   operands.maps.push_back(
@@ -330,6 +333,9 @@ static LogicalResult buildCol2Im(NodeBuilder &n) {
                          << shapeText(*block) << " do not fit";
     d.input =
         (d.output + d.pad + (*pads)[rank + i] - *reach - 1) / d.stride + 1;
+    if (d.input < 1)
+      return n.invalid() << "a block reaches farther than the image "
+                         << shapeText(*image);
     dims.push_back(d);
     counts.push_back(d.input);
     shape.push_back(d.output);
