@@ -1,8 +1,8 @@
 //===- ViewChains.h - Views from a buffer to a value ------------*- C++ -*-===//
 //
-// Views of known sizes between a buffer and a value: following them, rebuilding them on
-// another buffer, and giving what is seen through them another layout. Private
-// to lib/Transforms.
+// Views of known sizes between a buffer and a value: following them, rebuilding
+// them on another buffer, and giving what is seen through them another layout.
+// Private to lib/Transforms.
 //
 //===----------------------------------------------------------------------===//
 

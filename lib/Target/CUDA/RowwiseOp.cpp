@@ -171,8 +171,9 @@ void RowwiseText::chooseKept() {
     return;
   for (auto [input, operand] : llvm::enumerate(operandOfInput)) {
     if (operand < 0 ||
-        llvm::all_of(columns.coefficients[operand],
-                     [](int64_t coefficient) { return coefficient == 0; }))
+        llvm::all_of(
+            columns.coefficients[operand],
+            [](int64_t coefficient) { return coefficient == 0; }))
       continue;
     unsigned readers = finish.uses(input) && !op.isReduction();
     for (const ScalarFunction &stage : stages)
