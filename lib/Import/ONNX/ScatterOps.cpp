@@ -1,5 +1,6 @@
 //===- ScatterOps.cpp - Writes at computed places -------------------------===//
 
+#include "Indices.h"
 #include "OpTable.h"
 #include "Scalars.h"
 #include "TensorOps.h"
@@ -39,20 +40,6 @@ readReduction(NodeBuilder &n, DType dtype) {
           return s.min(args[0], args[1]);
         return args[1];
       });
-}
-
-static LogicalResult checkKnownIndices(NodeBuilder &n, unsigned i,
-                                       int64_t extent) {
-  if (!n.input(i).isKnown() || n.input(i).numElements() > 4096)
-    return success();
-  FailureOr<SmallVector<int64_t>> known = n.ints(i, "indices");
-  if (failed(known))
-    return failure();
-  for (int64_t index : *known)
-    if (index < -extent || index >= extent)
-      return n.invalid() << "index " << index << " is outside [" << -extent
-                         << ", " << extent - 1 << "]";
-  return success();
 }
 
 /// out[..., indices[p], ...] = updates[p] along one axis.

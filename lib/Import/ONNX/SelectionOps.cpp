@@ -1,5 +1,6 @@
 //===- SelectionOps.cpp - Parts, joins and repetitions of tensors ---------===//
 
+#include "Indices.h"
 #include "OpTable.h"
 #include "Scalars.h"
 #include "TensorOps.h"
@@ -279,16 +280,11 @@ static Value safeIndex(OpBuilder &b, Location loc, Value index, DType dtype,
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), clamped);
 }
 
-static LogicalResult checkIndices(NodeBuilder &n, int64_t extent) {
-  if (!n.input(1).dtype.isInteger())
-    return n.invalid() << n.inputText(1)
-                       << " holds the indices; integers are accepted";
-  if (extent == 0 && n.input(1).numElements() != 0)
-    return n.invalid() << "gathers from a dim of extent 0 of "
-                       << n.inputText(0u);
-  if (!n.input(1).isKnown() || n.input(1).numElements() > 4096)
+LogicalResult memplan::onnx::checkKnownIndices(NodeBuilder &n, unsigned i,
+                                               int64_t extent) {
+  if (!n.input(i).isKnown() || n.input(i).numElements() > 4096)
     return success();
-  FailureOr<SmallVector<int64_t>> known = n.ints(1, "indices");
+  FailureOr<SmallVector<int64_t>> known = n.ints(i, "indices");
   if (failed(known))
     return failure();
   for (int64_t index : *known)
@@ -296,6 +292,16 @@ static LogicalResult checkIndices(NodeBuilder &n, int64_t extent) {
       return n.invalid() << "index " << index << " is outside [" << -extent
                          << ", " << extent - 1 << "]";
   return success();
+}
+
+static LogicalResult checkIndices(NodeBuilder &n, int64_t extent) {
+  if (!n.input(1).dtype.isInteger())
+    return n.invalid() << n.inputText(1)
+                       << " holds the indices; integers are accepted";
+  if (extent == 0 && n.input(1).numElements() != 0)
+    return n.invalid() << "gathers from a dim of extent 0 of "
+                       << n.inputText(0u);
+  return checkKnownIndices(n, 1, extent);
 }
 
 static LogicalResult buildGather(NodeBuilder &n) {

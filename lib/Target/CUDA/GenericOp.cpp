@@ -224,25 +224,8 @@ LogicalResult emitGeneric(Emitter &emitter, Operation *raw) {
 
 LogicalResult emitCopy(Emitter &emitter, Operation *raw) {
   auto op = cast<memref::CopyOp>(raw);
-  auto type = cast<MemRefType>(op.getTarget().getType());
-  auto identity =
-      AffineMap::getMultiDimIdentityMap(type.getRank(), op.getContext());
-  auto from = makeMapOperand(emitter, op, op.getSource(), identity, "x0");
-  auto to = makeMapOperand(emitter, op, op.getTarget(), identity, "y");
-  if (failed(from) || failed(to))
-    return failure();
-  to->read = false;
-  to->written = true;
-  MapKernel map;
-  map.op = op;
-  map.title = "memref.copy";
-  map.extents.assign(type.getShape().begin(), type.getShape().end());
-  map.operands = {*from, *to};
-  map.function = ScalarFunction::argument(0);
-  map.arguments = {MapArgument{0, ""}};
-  map.results = {1};
-  emitMapKernel(emitter, map);
-  return success();
+  return emitCopyKernel(emitter, op, op.getSource(), op.getTarget(),
+                        "memref.copy");
 }
 
 LogicalResult emitStore(Emitter &emitter, Operation *raw) {

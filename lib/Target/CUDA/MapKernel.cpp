@@ -177,4 +177,27 @@ void emitMapKernel(Emitter &emitter, const MapKernel &map) {
                                   "dim3(" + Twine(kMapThreads) + ")"));
 }
 
+LogicalResult emitCopyKernel(Emitter &emitter, Operation *op, Value source,
+                             Value target, StringRef title) {
+  auto type = cast<MemRefType>(target.getType());
+  auto identity =
+      AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext());
+  auto from = makeMapOperand(emitter, op, source, identity, "x0");
+  auto to = makeMapOperand(emitter, op, target, identity, "y");
+  if (failed(from) || failed(to))
+    return failure();
+  to->read = false;
+  to->written = true;
+  MapKernel map;
+  map.op = op;
+  map.title = title.str();
+  map.extents.assign(type.getShape().begin(), type.getShape().end());
+  map.operands = {*from, *to};
+  map.function = ScalarFunction::argument(0);
+  map.arguments = {MapArgument{0, ""}};
+  map.results = {1};
+  emitMapKernel(emitter, map);
+  return success();
+}
+
 } // namespace memplan

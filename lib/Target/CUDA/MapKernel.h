@@ -52,6 +52,11 @@ void addParameters(KernelText &kernel, const MapKernel &map);
 /// Defines the kernel and launches it; nothing for an empty space.
 void emitMapKernel(Emitter &emitter, const MapKernel &map);
 
+/// The same for a copy of one memref to another of its shape.
+mlir::LogicalResult emitCopyKernel(Emitter &emitter, mlir::Operation *op,
+                                   mlir::Value from, mlir::Value to,
+                                   llvm::StringRef title);
+
 } // namespace memplan
 
 #endif // MEMPLAN_LIB_TARGET_CUDA_MAPKERNEL_H

@@ -77,24 +77,8 @@ LogicalResult ScatterText::emitCopy() {
   const BufferRef &output = operands.front().ref;
   if (areSamePlace(*data, output))
     return success();
-  auto identity =
-      AffineMap::getMultiDimIdentityMap(data->shape.size(), op.getContext());
-  auto from = makeMapOperand(emitter, op, op.getData(), identity, "x0");
-  auto to = makeMapOperand(emitter, op, op.getInit(), identity, "y");
-  if (failed(from) || failed(to))
-    return failure();
-  to->read = false;
-  to->written = true;
-  MapKernel map;
-  map.op = op;
-  map.title = "memplan.scatter, its copy";
-  map.extents = data->shape;
-  map.operands = {*from, *to};
-  map.function = ScalarFunction::argument(0);
-  map.arguments = {MapArgument{0, ""}};
-  map.results = {1};
-  emitMapKernel(emitter, map);
-  return success();
+  return emitCopyKernel(emitter, op, op.getData(), op.getInit(),
+                        "memplan.scatter, its copy");
 }
 
 void ScatterText::emitLoops(IndexText &outer, IndexText &inner,
