@@ -109,9 +109,11 @@ static LogicalResult buildIf(NodeBuilder &n) {
   return success();
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::conditionalOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> conditionalOps() {
   static const OpEntry kOps[] = {
       {"If", 1, kNewestOpset, 1, 1, kVariadic, buildIf},
   };
   return kOps;
 }
+} // namespace memplan::onnx

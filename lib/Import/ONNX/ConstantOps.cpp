@@ -149,7 +149,8 @@ static LogicalResult buildRange(NodeBuilder &n) {
   return n.result(result, dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::constantOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> constantOps() {
   static const OpEntry kOps[] = {
       {"Constant", 1, kNewestOpset, 0, 0, 1, buildConstant},
       {"ConstantOfShape", 9, kNewestOpset, 1, 1, 1, buildConstantOfShape},
@@ -159,3 +160,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::constantOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

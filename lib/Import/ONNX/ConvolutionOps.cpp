@@ -65,9 +65,11 @@ static LogicalResult buildConv(NodeBuilder &n) {
   return n.result(op.getResult(), x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::convolutionOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> convolutionOps() {
   static const OpEntry kOps[] = {
       {"Conv", 1, kNewestOpset, 2, 3, 1, buildConv},
   };
   return kOps;
 }
+} // namespace memplan::onnx

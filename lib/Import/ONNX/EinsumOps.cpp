@@ -317,9 +317,11 @@ LogicalResult Einsum::build() {
 
 static LogicalResult buildEinsum(NodeBuilder &n) { return Einsum(n).build(); }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::einsumOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> einsumOps() {
   static const OpEntry kOps[] = {
       {"Einsum", 12, kNewestOpset, 1, kVariadic, 1, buildEinsum},
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -302,7 +302,8 @@ static LogicalResult buildCastLike(NodeBuilder &n) {
   return buildCastTo(n, n.input(1).dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::elementwiseOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> elementwiseOps() {
   static const OpEntry kOps[] = {
       {"Add", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::add, Numbers>},
       {"And", 7, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Bools>},
@@ -339,3 +340,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::elementwiseOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -290,7 +290,8 @@ static LogicalResult buildDet(NodeBuilder &n) {
   return n.result(y, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::gatherOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> gatherOps() {
   static const OpEntry kOps[] = {
       {"BitCast", 26, kNewestOpset, 1, 1, 1, buildBitCast},
       {"CenterCropPad", 18, kNewestOpset, 2, 2, 1, buildCenterCropPad},
@@ -301,3 +302,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::gatherOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

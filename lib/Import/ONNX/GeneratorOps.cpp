@@ -152,7 +152,8 @@ static LogicalResult buildBlackmanWindow(NodeBuilder &n) {
   return buildWindow(n, 0.42, 0.5, 0.08);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::generatorOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> generatorOps() {
   static const OpEntry kOps[] = {
       {"BlackmanWindow", 17, kNewestOpset, 1, 1, 1, buildBlackmanWindow},
       {"EyeLike", 9, kNewestOpset, 1, 1, 1, buildEyeLike},
@@ -162,3 +163,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::generatorOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -15,10 +15,6 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-static bool isDefaultDomain(StringRef domain) {
-  return domain.empty() || domain == "ai.onnx";
-}
-
 LogicalResult GraphImporter::findOpset() {
   std::optional<int64_t> found;
   for (auto [domain, version] : model.opsets)
@@ -37,18 +33,32 @@ LogicalResult GraphImporter::findOpset() {
   return success();
 }
 
+int64_t GraphImporter::opsetOf(StringRef domain) const {
+  if (isDefaultDomain(domain))
+    return opset;
+  for (auto [imported, version] : model.opsets)
+    if (imported == domain)
+      return version;
+  return 0;
+}
+
+const OpEntry *GraphImporter::entryOf(const Node &node) const {
+  return findOp(node.domain, node.opType, opsetOf(node.domain));
+}
+
 namespace {
 /// The operators of a graph and its subgraphs that are not in the table.
 class MissingOps {
 public:
-  MissingOps(const CheckedGraphs &checked, int64_t opset)
-      : checked(checked), opset(opset) {}
+  MissingOps(const CheckedGraphs &checked, int64_t opset,
+             llvm::function_ref<bool(const Node &)> isKnown)
+      : checked(checked), opset(opset), isKnown(isKnown) {}
 
   void collect(const Graph &graph, StringRef place = "") {
     for (const Node *node : checked.find(&graph)->second.nodes) {
       std::string text =
           (nodeText(*node, node - graph.nodes.data()) + place).str();
-      if (!isDefaultDomain(node->domain) || !findOp(node->opType, opset)) {
+      if (!isKnown(*node)) {
         Entry &entry = entries[{node->domain, node->opType}];
         if (entry.count++ == 0)
           entry.first = text;
@@ -86,13 +96,15 @@ private:
   };
   const CheckedGraphs &checked;
   int64_t opset;
+  llvm::function_ref<bool(const Node &)> isKnown;
   llvm::MapVector<std::pair<StringRef, StringRef>, Entry> entries;
 };
 } // namespace
 
 /// All that are missing at once, before anything is built.
 LogicalResult GraphImporter::checkSupport() {
-  MissingOps missing(checked, opset);
+  auto isKnown = [&](const Node &node) { return entryOf(node) != nullptr; };
+  MissingOps missing(checked, opset, isKnown);
   missing.collect(scope.graph);
   return missing.report(reporter);
 }

@@ -81,7 +81,12 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp main;
   Dims dims;
+  /// That of the default domain.
   int64_t opset = 0;
+  /// That of any domain; 0 for one that the model does not import.
+  int64_t opsetOf(llvm::StringRef domain) const;
+  /// How to build the node, or null.
+  const OpEntry *entryOf(const Node &node) const;
   int64_t numWeights = 0;
   std::deque<ImportedTensor> storage;
   /// Those of a subgraph are the same tensors each time it is built.

@@ -81,13 +81,15 @@ static LogicalResult buildArgMin(NodeBuilder &n) {
   return buildArg(n, /*isMax=*/false);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::indexOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> indexOps() {
   static const OpEntry kOps[] = {
       {"ArgMax", 1, kNewestOpset, 1, 1, 1, buildArgMax},
       {"ArgMin", 1, kNewestOpset, 1, 1, 1, buildArgMin},
   };
   return kOps;
 }
+} // namespace memplan::onnx
 
 //===----------------------------------------------------------------------===//
 // The second output of MaxPool

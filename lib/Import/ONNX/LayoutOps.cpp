@@ -250,7 +250,8 @@ static LogicalResult buildSpaceToDepth(NodeBuilder &n) {
                   x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::layoutOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> layoutOps() {
   static const OpEntry kOps[] = {
       {"DepthToSpace", 1, kNewestOpset, 1, 1, 1, buildDepthToSpace},
       {"Dropout", 7, 11, 1, 1, 2, buildDropout},
@@ -267,3 +268,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::layoutOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

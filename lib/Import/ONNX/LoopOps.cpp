@@ -531,9 +531,11 @@ static LogicalResult buildLoop(NodeBuilder &n) {
   return LoopBuilder(n).build();
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::loopOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> loopOps() {
   static const OpEntry kOps[] = {
       {"Loop", 1, kNewestOpset, 0, kVariadic, kVariadic, buildLoop},
   };
   return kOps;
 }
+} // namespace memplan::onnx

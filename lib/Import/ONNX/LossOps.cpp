@@ -178,7 +178,8 @@ static LogicalResult buildSoftmaxCrossEntropy(NodeBuilder &n) {
       .build();
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::lossOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> lossOps() {
   static const OpEntry kOps[] = {
       {"NegativeLogLikelihoodLoss", 12, kNewestOpset, 2, 3, 1,
        buildNegativeLogLikelihood},
@@ -187,3 +188,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::lossOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

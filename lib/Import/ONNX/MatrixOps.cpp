@@ -133,7 +133,8 @@ static LogicalResult buildGemm(NodeBuilder &n) {
   return n.result(op.getResult(), a.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::matrixOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> matrixOps() {
   static const OpEntry kOps[] = {
       {"Gemm", 7, 10, 3, 3, 1, buildGemm},
       {"Gemm", 11, kNewestOpset, 2, 3, 1, buildGemm},
@@ -141,3 +142,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::matrixOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -167,8 +167,8 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
     auto materializer = [&](OpBuilder &at, ImportedTensor &tensor) {
       return materialize(at, tensor, isTrial);
     };
-    NodeBuilder n(node, text, opset, b, loc, reporter, file, inputs,
-                  materializer, *this);
+    NodeBuilder n(node, text, opsetOf(node.domain), b, loc, reporter, file,
+                  inputs, materializer, *this);
     if (failed(entry.build(n)) || failed(n.finish()))
       return failure();
     results.assign(n.getResults().begin(), n.getResults().end());
@@ -233,7 +233,7 @@ LogicalResult GraphImporter::addResult(Scope &scope, ImportedTensor result,
 }
 
 LogicalResult GraphImporter::importNode(Scope &scope, const Node &node) {
-  const OpEntry &entry = *findOp(node.opType, opset);
+  const OpEntry &entry = *entryOf(node);
   std::string text =
       nodeText(node, &node - scope.graph.nodes.data()) + scope.place;
   budget.countNode();
@@ -253,8 +253,8 @@ LogicalResult GraphImporter::importNode(Scope &scope, const Node &node) {
   while (!inputs.empty() && !inputs.back())
     inputs.pop_back();
   auto describe = [&]() {
-    return reporter.invalid()
-           << text << " (" << node.opType.str() << ", opset " << opset << ") ";
+    return reporter.invalid() << text << " (" << node.opType.str() << ", opset "
+                              << opsetOf(node.domain) << ") ";
   };
   for (unsigned i = 0; i < entry.minInputs; ++i)
     if (i >= inputs.size() || !inputs[i])

@@ -355,7 +355,8 @@ static LogicalResult buildBatchNormalization(NodeBuilder &n) {
   return n.result(y, dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::normalizationOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> normalizationOps() {
   static const OpEntry kOps[] = {
       {"BatchNormalization", 7, kNewestOpset, 5, 5, 5, buildBatchNormalization},
       {"GroupNormalization", 21, kNewestOpset, 3, 3, 1,
@@ -370,3 +371,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::normalizationOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -2,30 +2,34 @@
 
 #include "OpTable.h"
 
-using namespace memplan::onnx;
+namespace memplan::onnx {
 
-llvm::SmallVector<llvm::ArrayRef<OpEntry>> memplan::onnx::allOps() {
-  return {conditionalOps(),   constantOps(),
-          convolutionOps(),   einsumOps(),
-          elementwiseOps(),   gatherOps(),
-          generatorOps(),     indexOps(),
-          layoutOps(),        loopOps(),
-          lossOps(),          matrixOps(),
-          normalizationOps(), padOps(),
-          poolingOps(),       prefixOps(),
-          recurrentOps(),     reductionOps(),
-          resizeOps(),        rowNormOps(),
-          samplingOps(),      scanOps(),
-          scatterOps(),       selectionOps(),
-          sortOps(),          transposedWindowOps(),
-          unaryOps()};
+#define MEMPLAN_ONNX_FAMILY(FUNCTION) llvm::ArrayRef<OpEntry> FUNCTION();
+#include "OpFamilies.def"
+#undef MEMPLAN_ONNX_FAMILY
+
+llvm::SmallVector<llvm::ArrayRef<OpEntry>> allOps() {
+  return {
+#define MEMPLAN_ONNX_FAMILY(FUNCTION) FUNCTION(),
+#include "OpFamilies.def"
+#undef MEMPLAN_ONNX_FAMILY
+  };
 }
 
-const OpEntry *memplan::onnx::findOp(llvm::StringRef name, int64_t opset) {
+bool isDefaultDomain(llvm::StringRef domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+
+const OpEntry *findOp(llvm::StringRef domain, llvm::StringRef name,
+                      int64_t opset) {
+  if (isDefaultDomain(domain))
+    domain = "";
   for (llvm::ArrayRef<OpEntry> family : allOps())
     for (const OpEntry &entry : family)
-      if (name == entry.name && opset >= entry.firstOpset &&
-          opset <= entry.lastOpset)
+      if (name == entry.name && domain == entry.domain &&
+          opset >= entry.firstOpset && opset <= entry.lastOpset)
         return &entry;
   return nullptr;
 }
+
+} // namespace memplan::onnx

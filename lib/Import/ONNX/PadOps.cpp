@@ -169,7 +169,8 @@ static LogicalResult buildPad(NodeBuilder &n) {
   return n.result(result, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::padOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> padOps() {
   static const OpEntry kOps[] = {
       {"Pad", 2, 10, 1, 1, 1, buildPad},
       {"Pad", 11, 17, 2, 3, 1, buildPad},
@@ -177,3 +178,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::padOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

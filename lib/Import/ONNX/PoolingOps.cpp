@@ -228,7 +228,8 @@ static LogicalResult buildLRN(NodeBuilder &n) {
   return n.result(op.getResult(), x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::poolingOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> poolingOps() {
   static const OpEntry kOps[] = {
       {"AveragePool", 7, kNewestOpset, 1, 1, 1, buildAveragePool},
       {"GlobalAveragePool", 1, kNewestOpset, 1, 1, 1, buildGlobalAveragePool},
@@ -241,3 +242,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::poolingOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -101,10 +101,12 @@ static LogicalResult buildCumProd(NodeBuilder &n) {
   return buildPrefix(n, /*isProduct=*/true);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::prefixOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> prefixOps() {
   static const OpEntry kOps[] = {
       {"CumProd", 26, kNewestOpset, 2, 2, 1, buildCumProd},
       {"CumSum", 11, kNewestOpset, 2, 2, 1, buildCumSum},
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -561,7 +561,8 @@ static LogicalResult buildLSTM(NodeBuilder &n) {
   return RecurrentBuilder(n, {4, {"Sigmoid", "Tanh", "Tanh"}, true}).build();
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::recurrentOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> recurrentOps() {
   static const OpEntry kOps[] = {
       {"GRU", 7, kNewestOpset, 3, 6, 2, buildGRU},
       {"LSTM", 7, kNewestOpset, 3, 8, 3, buildLSTM},
@@ -569,3 +570,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::recurrentOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

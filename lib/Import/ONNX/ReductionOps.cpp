@@ -168,7 +168,8 @@ static LogicalResult buildReduceLogSumExp(NodeBuilder &n) {
   return n.result(reshape(n, reduced, axes->shape), x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::reductionOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> reductionOps() {
   static const OpEntry kOps[] = {
       {"ReduceL1", 1, 17, 1, 1, 1, buildReduceL1},
       {"ReduceL1", 18, kNewestOpset, 1, 2, 1, buildReduceL1},
@@ -193,3 +194,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::reductionOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -413,7 +413,8 @@ static LogicalResult buildUpsample(NodeBuilder &n) {
   return resample(n, *settings, axes);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::resizeOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> resizeOps() {
   static const OpEntry kOps[] = {
       {"Resize", 10, 10, 2, 2, 1, buildResize},
       {"Resize", 11, 12, 3, 4, 1, buildResize},
@@ -423,3 +424,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::resizeOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

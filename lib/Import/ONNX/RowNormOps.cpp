@@ -152,7 +152,8 @@ static LogicalResult buildHardmax(NodeBuilder &n) {
   return n.result(reshape(n, op.getResult(), x.shape()), x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::rowNormOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> rowNormOps() {
   static const OpEntry kOps[] = {
       {"Hardmax", 1, kNewestOpset, 1, 1, 1, buildHardmax},
       {"LpNormalization", 1, kNewestOpset, 1, 1, 1, buildLpNormalization},
@@ -161,3 +162,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::rowNormOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

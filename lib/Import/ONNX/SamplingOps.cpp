@@ -302,7 +302,8 @@ static LogicalResult buildGridSample(NodeBuilder &n) {
   return n.result(y, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::samplingOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> samplingOps() {
   static const OpEntry kOps[] = {
       {"AffineGrid", 20, kNewestOpset, 2, 2, 1, buildAffineGrid},
       {"GridSample", 16, kNewestOpset, 2, 2, 1, buildGridSample},
@@ -311,3 +312,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::samplingOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

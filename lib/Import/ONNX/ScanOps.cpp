@@ -245,10 +245,12 @@ static LogicalResult refuseScan8(NodeBuilder &n) {
                          << kNewestOpset << " are accepted";
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::scanOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> scanOps() {
   static const OpEntry kOps[] = {
       {"Scan", 8, 8, 0, kVariadic, kVariadic, refuseScan8},
       {"Scan", 9, kNewestOpset, 1, kVariadic, kVariadic, buildScan},
   };
   return kOps;
 }
+} // namespace memplan::onnx

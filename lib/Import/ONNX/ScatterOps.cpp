@@ -277,7 +277,8 @@ static LogicalResult buildMaxUnpool(NodeBuilder &n) {
   return n.result(y, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::scatterOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> scatterOps() {
   static const OpEntry kOps[] = {
       {"MaxUnpool", 9, kNewestOpset, 2, 3, 1, buildMaxUnpool},
       {"Scatter", 9, 10, 3, 3, 1, buildScatterElements},
@@ -288,3 +289,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::scatterOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

@@ -474,7 +474,8 @@ static LogicalResult buildTrilu(NodeBuilder &n) {
   return n.result(result, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::selectionOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> selectionOps() {
   static const OpEntry kOps[] = {
       {"Concat", 4, kNewestOpset, 1, kVariadic, 1, buildConcat},
       {"Expand", 8, kNewestOpset, 2, 2, 1, buildExpand},
@@ -489,3 +490,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::selectionOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx

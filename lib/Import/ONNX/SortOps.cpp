@@ -217,10 +217,12 @@ static LogicalResult buildTopK(NodeBuilder &n) {
   return n.result(1, places, DType::i64());
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::sortOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> sortOps() {
   static const OpEntry kOps[] = {
       {"TopK", 1, 9, 1, 1, 2, buildTopK},
       {"TopK", 10, kNewestOpset, 2, 2, 2, buildTopK},
   };
   return kOps;
 }
+} // namespace memplan::onnx

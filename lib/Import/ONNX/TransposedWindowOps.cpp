@@ -373,10 +373,12 @@ static LogicalResult buildCol2Im(NodeBuilder &n) {
   return n.result(y, x.dtype);
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::transposedWindowOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> transposedWindowOps() {
   static const OpEntry kOps[] = {
       {"Col2Im", 18, kNewestOpset, 3, 3, 1, buildCol2Im},
       {"ConvTranspose", 1, kNewestOpset, 2, 3, 1, buildConvTranspose},
   };
   return kOps;
 }
+} // namespace memplan::onnx

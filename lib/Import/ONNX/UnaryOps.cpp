@@ -266,7 +266,8 @@ static LogicalResult buildGelu(NodeBuilder &n) {
   });
 }
 
-llvm::ArrayRef<OpEntry> memplan::onnx::unaryOps() {
+namespace memplan::onnx {
+llvm::ArrayRef<OpEntry> unaryOps() {
   static const OpEntry kOps[] = {
       {"Abs", 6, kNewestOpset, 1, 1, 1, buildAbs},
       {"Acos", 7, kNewestOpset, 1, 1, 1, buildMath<math::AcosOp>},
@@ -313,3 +314,4 @@ llvm::ArrayRef<OpEntry> memplan::onnx::unaryOps() {
   };
   return kOps;
 }
+} // namespace memplan::onnx
