@@ -235,11 +235,83 @@ static LogicalResult buildAttention(NodeBuilder &n) {
   return AttentionBuilder(n).build();
 }
 
+//===----------------------------------------------------------------------===//
+// FlexAttention
+//===----------------------------------------------------------------------===//
+
+/// Runs the graph `name` of the node on scores or probabilities, in the type
+/// `computed`, if the node has it.
+static FailureOr<Value> runModifier(NodeBuilder &n, StringRef name, Value value,
+                                    DType dtype, DType computed) {
+  if (!n.hasAttr(name))
+    return value;
+  const Graph *graph = n.graphAttr(name);
+  if (!graph || failed(checkCounts(n, name, *graph, 1, 1)))
+    return failure();
+  auto type = cast<RankedTensorType>(value.getType());
+  auto cast = [&](Value x, DType from, DType to) {
+    if (from == to)
+      return x;
+    return mapElements(n, x, n.b.getMultiDimIdentityMap(type.getRank()),
+                       type.getShape(), to.type(n.context()),
+                       [&](OpBuilder &b, Location loc, ValueRange args) {
+                         return castScalar(b, loc, args[0], from, to);
+                       });
+  };
+  ImportedTensor *input = keepValue(n, cast(value, dtype, computed), computed,
+                                    givenInputs(*graph).front()->name);
+  auto outputs = n.importGraph(name, *graph, input);
+  if (failed(outputs))
+    return failure();
+  ImportedTensor &output = *outputs->front();
+  if (output.dtype != computed || output.shape() != type.getShape())
+    return n.invalid() << "the graph " << quoted(name) << " gives "
+                       << typeText(output.dtype, output.shape()) << " for "
+                       << typeText(computed, type.getShape())
+                       << "; the same type and shape are accepted";
+  return cast(n.value(output), computed, dtype);
+}
+
+static LogicalResult buildFlexAttention(NodeBuilder &n) {
+  if (failed(n.floatInput(0)) || failed(n.sameTypes({0, 1, 2})))
+    return failure();
+  for (unsigned i : {0u, 1u, 2u})
+    if (n.input(i).rank() != 4)
+      return n.invalid() << n.inputText(i) << ": rank 4 is accepted";
+  HeadTensor q = headTensor(n.value(0)), k = headTensor(n.value(1)),
+             v = headTensor(n.value(2));
+  auto precision = readPrecision(n);
+  if (failed(precision) || failed(checkParts(n, q, k, v)))
+    return failure();
+  DType dtype = n.input(0).dtype;
+  DType wide = dtype.bits() < 32 ? DType::f32() : dtype;
+  ScaledAttention attention(n, dtype, q, k, v);
+  attention.precision = *precision;
+  attention.scale = n.hasAttr("scale")
+                        ? n.floatAttr("scale", 1)
+                        : 1 / std::sqrt(static_cast<double>(q.size));
+  DType computed = precision->value_or(wide);
+  Value scores = attention.product();
+  auto form = cast<RankedTensorType>(scores.getType()).getShape();
+  FailureOr<Value> modified =
+      runModifier(n, "score_mod", attention.ungrouped(scores), dtype, computed);
+  if (failed(modified))
+    return failure();
+  Value shares = attention.probabilities(reshape(n, *modified, form), 0);
+  modified =
+      runModifier(n, "prob_mod", attention.ungrouped(shares), dtype, computed);
+  if (failed(modified))
+    return failure();
+  return n.result(attention.weigh(reshape(n, *modified, form), false), dtype);
+}
+
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> attentionOps() {
   static const OpEntry kOps[] = {
       {"Attention", 23, 23, 3, 6, 4, buildAttention},
       {"Attention", 24, kNewestOpset, 3, 7, 4, buildAttention},
+      {"FlexAttention", 1, kNewestOpset, 3, 3, 1, buildFlexAttention,
+       "ai.onnx.preview"},
   };
   return kOps;
 }
