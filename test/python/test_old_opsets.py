@@ -151,7 +151,7 @@ def old_library(build_folder):
     prefixes = []
     for name, (opset, kind, inputs, attributes, _, *constants) in OLD.items():
         made, _ = old_model(opset, kind, inputs, attributes, *constants)
-        path = om.write(made, folder / f"{name}.onnx")
+        path = om.write(made, folder / f"old_{name}.onnx")
         compiler.run(path, "--emit=cuda", "-q", "-o", path.with_suffix(""))
         prefixes.append(path.with_suffix(""))
     host.build_together(prefixes, folder / "all.so", checked=True)
@@ -162,7 +162,7 @@ def old_library(build_folder):
 def test_old_form(old_library, name):
     opset, kind, inputs, attributes, want, *constants = OLD[name]
     _, given = old_model(opset, kind, inputs, attributes, *constants)
-    with host.HostModel(old_library / name, library=old_library / "all.so") as model:
+    with host.HostModel(old_library / f"old_{name}", library=old_library / "all.so") as model:
         got = model.run(given)["y0"]
     assert got.dtype == want.dtype or got.dtype == np.float32
     assert_close({"y": got}, {"y": want.astype(got.dtype)})
