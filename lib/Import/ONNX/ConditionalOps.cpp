@@ -1,7 +1,10 @@
 //===- ConditionalOps.cpp - If --------------------------------------------===//
 
+#include "Attempt.h"
 #include "ControlFlow.h"
 #include "OpTable.h"
+#include "TensorOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -17,6 +20,8 @@ struct Branch {
   /// Its ops, in a block that has no place yet.
   Region region;
   SmallVector<ImportedTensor *> outputs;
+  /// Why it cannot be built, if so.
+  std::string fault;
 };
 } // namespace
 
@@ -32,7 +37,9 @@ static LogicalResult checkSameType(NodeBuilder &n, unsigned i,
                          << " from 'then_branch', "
                          << typeText(y.dtype, y.shape())
                          << " from 'else_branch'; branches of one type, or a "
-                            "condition that is known at import, are accepted";
+                            "condition that is known when compiling, are "
+                            "accepted; the condition depends on "
+                         << n.originText(&n.input(0)) << " (see --input-value)";
 }
 
 static void endBranch(NodeBuilder &n, Branch &branch,
@@ -45,17 +52,65 @@ static void endBranch(NodeBuilder &n, Branch &branch,
   scf::YieldOp::create(n.b, n.loc, results);
 }
 
+static LogicalResult buildBranch(NodeBuilder &n, Branch &branch) {
+  return buildBlock(n, branch.region, {}, [&](Block &) {
+    auto outputs = n.importGraph(branch.name, *branch.graph, {});
+    if (failed(outputs))
+      return failure();
+    branch.outputs = *outputs;
+    return success();
+  });
+}
+
+/// A branch whose shapes are impossible for the model's inputs as they are
+/// bound, while the other one's are possible: to take it is an error of the
+/// run. It makes what the other one makes.
+static void buildRefusal(NodeBuilder &n, Branch &branch, const Branch &other) {
+  branch.region.getBlocks().clear();
+  (void)buildBlock(n, branch.region, {}, [&](Block &) {
+    Value isPossible =
+        arith::ConstantOp::create(n.b, n.loc, n.b.getBoolAttr(false));
+    cf::AssertOp::create(
+        n.b, n.loc, isPossible,
+        "the branch " + quoted(branch.name) +
+            " is impossible for inputs of these shapes: " + branch.fault);
+    for (ImportedTensor *output : other.outputs)
+      branch.outputs.push_back(
+          keepValue(n, empty(n, output->shape(), output->type.getElementType()),
+                    output->dtype, output->name));
+    return success();
+  });
+  n.getReporter().warning()
+      << "a branch that cannot be built is an error of the run if it is "
+         "taken: "
+      << branch.fault;
+}
+
+static LogicalResult buildBranches(NodeBuilder &n,
+                                   MutableArrayRef<Branch> branches) {
+  Reporter &reporter = n.getReporter();
+  for (unsigned i : {0, 1}) {
+    Attempt attempt(reporter);
+    bool isBuilt = succeeded(buildBranch(n, branches[i]));
+    attempt.stop();
+    if (isBuilt)
+      continue;
+    if (reporter.kind() != ImportErrorKind::InvalidModel ||
+        !branches[1 - i].fault.empty())
+      return failure();
+    branches[i].fault = attempt.text();
+    attempt.drop();
+  }
+  for (unsigned i : {0, 1})
+    if (!branches[i].fault.empty())
+      buildRefusal(n, branches[i], branches[1 - i]);
+  return success();
+}
+
 static LogicalResult buildDynamicIf(NodeBuilder &n,
                                     MutableArrayRef<Branch> branches) {
-  for (Branch &branch : branches)
-    if (failed(buildBlock(n, branch.region, {}, [&](Block &) {
-          auto outputs = n.importGraph(branch.name, *branch.graph, {});
-          if (failed(outputs))
-            return failure();
-          branch.outputs = *outputs;
-          return success();
-        })))
-      return failure();
+  if (failed(buildBranches(n, branches)))
+    return failure();
   SmallVector<unsigned> indices;
   for (unsigned i = 0; i < n.numOutputs(); ++i) {
     if (!n.wantsOutput(i))

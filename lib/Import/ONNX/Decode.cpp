@@ -69,10 +69,9 @@ static std::pair<StringRef, StringRef> decodeEntry(WireReader &outer) {
   return entry;
 }
 
-static Tensor decodeTensor(WireReader &outer) {
-  Tensor tensor;
+LogicalResult memplan::onnx::decodeTensor(StringRef bytes, Tensor &tensor) {
   std::optional<StringRef> raw;
-  WireReader reader(outer.bytes());
+  WireReader reader(bytes);
   while (reader.next()) {
     switch (reader.number()) {
     case 1:
@@ -116,7 +115,12 @@ static Tensor decodeTensor(WireReader &outer) {
   if (raw && !(raw->empty() && (tensor.raw || !tensor.ints.empty() ||
                                 !tensor.scattered.empty())))
     tensor.raw = raw;
-  if (reader.malformed())
+  return llvm::success(!reader.malformed());
+}
+
+static Tensor decodeTensor(WireReader &outer) {
+  Tensor tensor;
+  if (failed(decodeTensor(outer.bytes(), tensor)))
     outer.setMalformed();
   return tensor;
 }

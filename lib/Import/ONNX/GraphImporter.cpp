@@ -2,6 +2,7 @@
 
 #include "GraphImporter.h"
 
+#include "GivenInputs.h"
 #include "GraphImporterImpl.h"
 #include "memplan/Dialect/Signedness.h"
 #include "memplan/Support/CheckedMath.h"
@@ -110,26 +111,41 @@ LogicalResult GraphImporter::checkSupport() {
 }
 
 LogicalResult GraphImporter::addInputs() {
-  SmallVector<const ValueInfo *> inputs;
-  for (const ValueInfo *given : givenInputs(scope.graph)) {
-    const ValueInfo &input = *given;
+  SmallVector<const ValueInfo *> all = givenInputs(scope.graph);
+  if (failed(checkInputNames(all, options, reporter)))
+    return failure();
+  std::vector<ValueInfo> inputs;
+  for (const ValueInfo *given : all) {
+    ValueInfo input = *given;
     if (input.kind != "tensor")
       return reporter.error(ImportErrorKind::Unsupported)
              << "graph input " << quoted(input.name) << " is "
              << (input.kind.empty() ? "of no stated type"
                                     : ("a " + input.kind).str())
              << "; a tensor is accepted";
+    auto value = options.inputValues.find(input.name);
+    if (value != options.inputValues.end()) {
+      auto constant = readInputValue(input, value->second, reporter);
+      if (failed(constant))
+        return failure();
+      scope.tensors[input.name] = keep(std::move(*constant));
+      continue;
+    }
     if (!DType::fromCode(input.dataType))
       return reporter.error(ImportErrorKind::Unsupported)
              << "graph input " << quoted(input.name) << " has element type "
              << dtypeName(input.dataType)
              << "; float, double, float16, bfloat16, bool and integers of 8 to "
                 "64 bits are accepted";
+    auto shape = options.inputShapes.find(input.name);
+    if (!input.shape && shape != options.inputShapes.end())
+      input.shape.emplace(shape->second.size());
     if (!input.shape)
-      return reporter.error(ImportErrorKind::Unsupported)
+      return reporter.error(ImportErrorKind::UnboundShape)
              << "graph input " << quoted(input.name)
-             << " has no shape; one with sizes or symbolic dims is accepted";
-    inputs.push_back(&input);
+             << " has no shape; give --input-shape " << input.name.str()
+             << "=N0xN1x...";
+    inputs.push_back(std::move(input));
   }
   FailureOr<Dims> bound = Dims::bind(inputs, options, reporter);
   if (failed(bound))
@@ -139,27 +155,27 @@ LogicalResult GraphImporter::addInputs() {
   Block *entry = main.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
   SmallVector<Type> types;
-  for (const ValueInfo *input : inputs) {
+  for (const ValueInfo &input : inputs) {
     ImportedTensor imported;
-    imported.name = input->name;
-    imported.dtype = *DType::fromCode(input->dataType);
+    imported.name = input.name;
+    imported.dtype = *DType::fromCode(input.dataType);
     SmallVector<int64_t> shape;
-    for (auto [index, dim] : llvm::enumerate(*input->shape))
-      shape.push_back(*dims.size(dim, input->name, index));
+    for (auto [index, dim] : llvm::enumerate(*input.shape))
+      shape.push_back(*dims.size(dim, input.name, index));
     auto count = checkedProduct(shape);
     if (!count || !checkedMul(*count, imported.dtype.bytes()))
-      return reporter.invalid() << "graph input " << quoted(input->name)
+      return reporter.invalid() << "graph input " << quoted(input.name)
                                 << " of shape " << shapeText(shape)
                                 << " overflows: 64 bits cannot count its bytes";
     imported.type = RankedTensorType::get(shape, imported.dtype.type(&context));
     types.push_back(imported.type);
-    imported.value = entry->addArgument(imported.type, nameLoc(input->name));
-    scope.tensors[input->name] = keep(imported);
+    imported.value = entry->addArgument(imported.type, nameLoc(input.name));
+    scope.tensors[input.name] = keep(imported);
   }
   main.setFunctionType(builder.getFunctionType(types, {}));
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    main.setArgAttr(index, kNameAttr, builder.getStringAttr(input->name));
-    if (scope.find(input->name)->dtype.kind() == DType::Unsigned)
+    main.setArgAttr(index, kNameAttr, builder.getStringAttr(input.name));
+    if (scope.find(input.name)->dtype.kind() == DType::Unsigned)
       main.setArgAttr(index, kUnsignedAttr, builder.getUnitAttr());
   }
   return success();

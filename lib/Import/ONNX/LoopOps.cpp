@@ -65,6 +65,7 @@ private:
   LogicalResult buildRolledBody(RolledBody &rolled);
   LogicalResult checkElementTypes(ArrayRef<ImportedTensor *> states);
   LogicalResult checkShapes(ArrayRef<ImportedTensor *> states);
+  std::string boundsOrigin();
   LogicalResult checkScans();
   LogicalResult finishRolled(RolledBody &rolled);
   LogicalResult finishFor(RolledBody &rolled);
@@ -168,15 +169,25 @@ LogicalResult LoopBuilder::checkShapes(ArrayRef<ImportedTensor *> states) {
   return success();
 }
 
+/// What the trip count and the first condition are computed from.
+std::string LoopBuilder::boundsOrigin() {
+  SmallVector<ImportedTensor *> bounds;
+  for (unsigned i : {0u, 1u})
+    if (n.hasInput(i))
+      bounds.push_back(&n.input(i));
+  return n.originText(bounds);
+}
+
 /// Scan outputs have a row for each iteration.
 LogicalResult LoopBuilder::checkScans() {
   for (unsigned i = 0; i < numScans(); ++i)
     if (n.wantsOutput(numStates() + i))
       return n.unsupported()
              << "the length of the scan output "
-             << quoted(n.outputName(numStates() + i))
-             << " depends on the model's inputs; a trip count that is known at "
-                "import, and a condition that stays true, are accepted";
+             << quoted(n.outputName(numStates() + i)) << " depends on "
+             << boundsOrigin()
+             << "; a trip count that is known when compiling, and a condition "
+                "that stays true, are accepted (see --input-value)";
   return success();
 }
 
@@ -351,9 +362,10 @@ LogicalResult LoopBuilder::buildUnrolledBody(UnrolledBody &unrolled) {
     if (!goesOn)
       return n.unsupported()
              << "the condition " << quoted(condition.name)
-             << " after iteration " << number
-             << " depends on the model's inputs; one that is known at import "
-                "is accepted here";
+             << " after iteration " << number << " depends on "
+             << n.originText(&condition)
+             << "; one that is known when compiling is accepted here (see "
+                "--input-value)";
     return *goesOn;
   };
   return buildBlock(n, unrolled.region, {}, [&](Block &) -> LogicalResult {
@@ -493,6 +505,11 @@ LogicalResult LoopBuilder::build() {
   if (isRolled)
     goesOn = knownBool(*rolled.condition);
   bool mustUnroll = !isRolled;
+  if (mustUnroll && !isCountable)
+    asLoop.note("the body could be built once for each iteration if the trip "
+                "count or the condition, which depends on " +
+                boundsOrigin() +
+                ", were known when compiling (see --input-value)");
   if (!isCountable || budget.isSpent() ||
       (isRolled &&
        (budget.trialsLeft <= 0 || (goesOn == true && !canBeEvaluated()))))

@@ -3,6 +3,8 @@
 #include "NodeBuilder.h"
 
 #include "GraphCheck.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -55,6 +57,32 @@ std::string NodeBuilder::inputText(unsigned i) {
   return "input " + std::to_string(i) + " " + inputText(input(i));
 }
 
+std::string NodeBuilder::originText(ArrayRef<ImportedTensor *> tensors) {
+  llvm::SetVector<Value> values;
+  for (ImportedTensor *tensor : tensors)
+    if (tensor && tensor->value)
+      values.insert(tensor->value);
+  SmallVector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *from = values[i].getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(values[i])) {
+      from = argument.getOwner()->getParentOp();
+      if (isa_and_nonnull<FunctionOpInterface>(from)) {
+        if (auto loc = dyn_cast<NameLoc>(argument.getLoc()))
+          names.push_back(quoted(loc.getName().getValue()));
+        continue;
+      }
+    }
+    if (from)
+      from->walk([&](Operation *op) {
+        values.insert(op->operand_begin(), op->operand_end());
+      });
+  }
+  llvm::sort(names);
+  return std::string("the model's inputs") + (names.empty() ? "" : " ") +
+         llvm::join(names, ", ");
+}
+
 LogicalResult NodeBuilder::finish() {
   if (wrongAttribute)
     return failure();
@@ -96,8 +124,9 @@ FailureOr<DenseElementsAttr> NodeBuilder::constant(unsigned i, StringRef what) {
     return tensor.constant;
   if (!tensor.inFile)
     return unsupported() << what << " comes from " << inputText(i)
-                         << ", which depends on the model's inputs; a value "
-                            "that is known at import is accepted";
+                         << ", which depends on " << originText(&tensor)
+                         << "; a value that is known when compiling is "
+                            "accepted (see --input-value)";
   if (tensor.numElements() > kMostElementsRead)
     return unsupported() << what << " comes from " << inputText(i)
                          << ", which has more than " << kMostElementsRead

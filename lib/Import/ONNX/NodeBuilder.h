@@ -176,6 +176,9 @@ public:
   /// How messages call input `i`.
   std::string inputText(unsigned i);
   std::string inputText(ImportedTensor &tensor);
+  /// "the model's inputs 'a', 'b'": what the tensors are computed from, which
+  /// `--input-value` can make known.
+  std::string originText(llvm::ArrayRef<ImportedTensor *> tensors);
 
   /// Success unless an attribute had a wrong type or was not asked for, or a
   /// wanted output was not set.

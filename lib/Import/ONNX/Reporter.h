@@ -52,6 +52,12 @@ public:
     return error(ImportErrorKind::InvalidModel);
   }
 
+  mlir::InFlightDiagnostic warning() {
+    auto diagnostic = mlir::emitWarning(mlir::UnknownLoc::get(&context));
+    diagnostic << path << ": ";
+    return diagnostic;
+  }
+
   std::optional<ImportErrorKind> kind() const { return firstKind; }
   /// For errors that turn out not to be the import's.
   void setKind(std::optional<ImportErrorKind> kind) { firstKind = kind; }

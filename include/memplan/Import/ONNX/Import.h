@@ -13,6 +13,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <string>
@@ -35,8 +36,19 @@ enum class ImportErrorKind {
 
 struct ImportOptions {
   /// Values of symbolic dimensions (`--dim NAME=N`). An input dimension that
-  /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`.
+  /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`;
+  /// `?` is no name.
   llvm::StringMap<int64_t> dims;
+  /// Shapes of inputs (`--input-shape NAME=1x3x224x224`), which bind their
+  /// symbolic dims, and say what a model without shapes leaves open.
+  llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
+  /// Inputs that are known when compiling (`--input-value NAME=1,2,3`, or
+  /// `NAME=@FILE` with a serialized TensorProto). They are constants then, and
+  /// not among the inputs of the emitted code.
+  llvm::StringMap<std::string> inputValues;
+  /// One more folder in which external data may lie, also behind symbolic
+  /// links (`--external-data-root`); empty for none.
+  std::string externalDataRoot;
   /// The module's `memplan.model`; the file's stem when empty.
   std::string modelName;
 };
