@@ -191,6 +191,9 @@ static NodeAttribute decodeAttribute(WireReader &outer, Nesting &nesting) {
     case 20:
       attribute.type = reader.varint();
       break;
+    case 21:
+      attribute.reference = reader.bytes();
+      break;
     }
   }
   if (reader.malformed())
@@ -220,6 +223,9 @@ static Node decodeNode(WireReader &outer, Nesting &nesting) {
       break;
     case 7:
       node.domain = reader.bytes();
+      break;
+    case 8:
+      node.overload = reader.bytes();
       break;
     }
   }
@@ -331,6 +337,65 @@ static Graph decodeGraph(WireReader &outer, Nesting &nesting) {
   return graph;
 }
 
+static std::pair<StringRef, int64_t> decodeOpset(WireReader &outer) {
+  std::pair<StringRef, int64_t> opset;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1)
+      opset.first = reader.bytes();
+    else if (reader.number() == 2)
+      opset.second = reader.varint();
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return opset;
+}
+
+static ValueInfo namedValue(StringRef name) {
+  ValueInfo info;
+  info.name = name;
+  return info;
+}
+
+static Function decodeFunction(WireReader &outer, Nesting &nesting) {
+  Function function;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    switch (reader.number()) {
+    case 1:
+      function.name = reader.bytes();
+      break;
+    case 4:
+      function.body.inputs.push_back(namedValue(reader.bytes()));
+      break;
+    case 5:
+      function.body.outputs.push_back(namedValue(reader.bytes()));
+      break;
+    case 6:
+      function.attributes.push_back(reader.bytes());
+      break;
+    case 7:
+      function.body.nodes.push_back(decodeNode(reader, nesting));
+      break;
+    case 9:
+      function.opsets.push_back(decodeOpset(reader));
+      break;
+    case 10:
+      function.domain = reader.bytes();
+      break;
+    case 11:
+      function.defaults.push_back(decodeAttribute(reader, nesting));
+      break;
+    case 13:
+      function.overload = reader.bytes();
+      break;
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return function;
+}
+
 LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
   WireReader reader(bytes);
   Nesting nesting;
@@ -345,20 +410,12 @@ LogicalResult memplan::onnx::decodeModel(StringRef bytes, Model &model) {
         return llvm::failure();
       model.graph = decodeGraph(reader, nesting);
       break;
-    case 8: {
-      std::pair<StringRef, int64_t> opset;
-      WireReader entry(reader.bytes());
-      while (entry.next()) {
-        if (entry.number() == 1)
-          opset.first = entry.bytes();
-        else if (entry.number() == 2)
-          opset.second = entry.varint();
-      }
-      if (entry.malformed())
-        return llvm::failure();
-      model.opsets.push_back(opset);
+    case 8:
+      model.opsets.push_back(decodeOpset(reader));
       break;
-    }
+    case 25:
+      model.functions.push_back(decodeFunction(reader, nesting));
+      break;
     }
   }
   model.nestsTooDeep = nesting.isTooDeep;

@@ -1,5 +1,6 @@
 //===- GatherOps.cpp - Rearranging by indices -----------------------------===//
 
+#include "Indices.h"
 #include "OpTable.h"
 #include "Scalars.h"
 #include "TensorOps.h"
@@ -14,17 +15,6 @@ using namespace memplan::onnx;
 
 static Value loopIndex(OpBuilder &b, Location loc, int64_t dim) {
   return linalg::IndexOp::create(b, loc, dim);
-}
-
-/// A number as an index, counted from the end if negative, within the extent.
-static Value safeIndex(OpBuilder &b, Location loc, Value index, DType dtype,
-                       int64_t extent) {
-  Scalars s(b, loc, DType::i64());
-  Value wide = castScalar(b, loc, index, dtype, DType::i64());
-  Value wrapped = s.select(s.less(wide, s.integer(0)),
-                           s.add(wide, s.integer(extent)), wide);
-  Value clamped = s.max(s.integer(0), s.min(wrapped, s.integer(extent - 1)));
-  return arith::IndexCastOp::create(b, loc, b.getIndexType(), clamped);
 }
 
 //===----------------------------------------------------------------------===//

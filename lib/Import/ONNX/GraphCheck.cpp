@@ -227,10 +227,8 @@ LogicalResult Sorter::run() {
   return success();
 }
 
-FailureOr<CheckedGraphs> memplan::onnx::checkGraphs(const Graph &graph,
-                                                    Reporter &reporter) {
-  CheckedGraphs checked;
-  if (failed(Sorter(graph, nullptr, "", checked, reporter).run()))
-    return failure();
-  return checked;
+LogicalResult memplan::onnx::checkGraphs(const Graph &graph, std::string place,
+                                         CheckedGraphs &checked,
+                                         Reporter &reporter) {
+  return Sorter(graph, nullptr, std::move(place), checked, reporter).run();
 }

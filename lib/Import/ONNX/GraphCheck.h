@@ -27,8 +27,9 @@ using CheckedGraphs = llvm::DenseMap<const Graph *, CheckedGraph>;
 /// graph, every use has a definition there or in an enclosing graph (the
 /// nearest counts), and there is no cycle, be it through what a subgraph reads.
 /// ONNX wants nodes sorted already; an unsorted graph without a cycle is taken.
-mlir::FailureOr<CheckedGraphs> checkGraphs(const Graph &graph,
-                                           Reporter &reporter);
+/// `place` is empty, or tells whose graph it is.
+mlir::LogicalResult checkGraphs(const Graph &graph, std::string place,
+                                CheckedGraphs &checked, Reporter &reporter);
 
 } // namespace memplan::onnx
 

@@ -16,57 +16,66 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-LogicalResult GraphImporter::findOpset() {
+/// The default domain's, if any.
+static std::optional<int64_t> findOpset(const OpsetList &opsets,
+                                        StringRef domain) {
   std::optional<int64_t> found;
-  for (auto [domain, version] : model.opsets)
-    if (isDefaultDomain(domain))
+  for (auto [imported, version] : opsets)
+    if (imported == domain ||
+        (isDefaultDomain(imported) && isDefaultDomain(domain)))
       found = version;
-  if (!found) {
-    // A model of other domains alone: every operator will be listed.
-    opset = kNewestOpset;
-    return success();
-  }
-  opset = *found;
-  if (opset < kOldestOpset || opset > kNewestOpset)
+  return found;
+}
+
+LogicalResult GraphImporter::checkOpset(const OpsetList &opsets,
+                                        const std::string &owner) {
+  std::optional<int64_t> found = findOpset(opsets, "");
+  if (found && (*found < kOldestOpset || *found > kNewestOpset))
     return reporter.error(ImportErrorKind::Unsupported)
-           << "the model is of opset " << opset << "; opsets " << kOldestOpset
+           << owner << " is of opset " << *found << "; opsets " << kOldestOpset
            << " to " << kNewestOpset << " are accepted";
   return success();
 }
 
-int64_t GraphImporter::opsetOf(StringRef domain) const {
-  if (isDefaultDomain(domain))
-    return opset;
-  for (auto [imported, version] : model.opsets)
-    if (imported == domain)
-      return version;
-  return 0;
-}
-
-const OpEntry *GraphImporter::entryOf(const Node &node) const {
-  return findOp(node.domain, node.opType, opsetOf(node.domain));
+/// A function that does not say means the model's.
+int64_t GraphImporter::opsetOf(StringRef domain,
+                               const Function *function) const {
+  if (function)
+    if (auto found = findOpset(function->opsets, domain))
+      return *found;
+  if (auto found = findOpset(model.opsets, domain))
+    return *found;
+  // A model of other domains alone: every operator will be listed.
+  return isDefaultDomain(domain) ? kNewestOpset : 0;
 }
 
 namespace {
 /// The operators of a graph and its subgraphs that are not in the table.
 class MissingOps {
 public:
-  MissingOps(const CheckedGraphs &checked, int64_t opset,
-             llvm::function_ref<bool(const Node &)> isKnown)
-      : checked(checked), opset(opset), isKnown(isKnown) {}
+  MissingOps(const CheckedGraphs &checked, const Functions &functions,
+             int64_t opset,
+             llvm::function_ref<bool(const Node &, const Function *)> isKnown)
+      : checked(checked), functions(functions), opset(opset), isKnown(isKnown) {
+  }
 
-  void collect(const Graph &graph, StringRef place = "") {
+  /// Also of the functions that are called, each once.
+  void collect(const Graph &graph, StringRef place = "",
+               const Function *function = nullptr) {
     for (const Node *node : checked.find(&graph)->second.nodes) {
       std::string text =
           (nodeText(*node, node - graph.nodes.data()) + place).str();
-      if (!isKnown(*node)) {
+      if (const Function *callee = functions.find(*node)) {
+        if (seen.insert(callee).second)
+          collect(callee->body, " in " + functionText(*callee), callee);
+      } else if (!isKnown(*node, function)) {
         Entry &entry = entries[{node->domain, node->opType}];
         if (entry.count++ == 0)
           entry.first = text;
       }
       for (const NodeAttribute &attribute : node->attributes)
         if (attribute.g)
-          collect(*attribute.g, subgraphText(attribute.name, text));
+          collect(*attribute.g, subgraphText(attribute.name, text), function);
     }
   }
 
@@ -96,16 +105,22 @@ private:
     std::string first;
   };
   const CheckedGraphs &checked;
+  const Functions &functions;
   int64_t opset;
-  llvm::function_ref<bool(const Node &)> isKnown;
+  llvm::function_ref<bool(const Node &, const Function *)> isKnown;
+  llvm::DenseSet<const Function *> seen;
   llvm::MapVector<std::pair<StringRef, StringRef>, Entry> entries;
 };
 } // namespace
 
 /// All that are missing at once, before anything is built.
 LogicalResult GraphImporter::checkSupport() {
-  auto isKnown = [&](const Node &node) { return entryOf(node) != nullptr; };
-  MissingOps missing(checked, opset, isKnown);
+  auto isKnown = [&](const Node &node, const Function *function) {
+    return node.overload.empty() &&
+           findOp(node.domain, node.opType, opsetOf(node.domain, function)) !=
+               nullptr;
+  };
+  MissingOps missing(checked, functions, opsetOf(""), isKnown);
   missing.collect(scope.graph);
   return missing.report(reporter);
 }
@@ -220,11 +235,14 @@ void GraphImporter::eraseDead() {
 }
 
 FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
-  FailureOr<CheckedGraphs> graphs = checkGraphs(scope.graph, reporter);
-  if (failed(graphs))
+  if (failed(checkGraphs(scope.graph, "", checked, reporter)) ||
+      failed(functions.check(model, checked, reporter)) ||
+      failed(checkOpset(model.opsets, "the model")))
     return failure();
-  checked = std::move(*graphs);
-  if (failed(findOpset()) || failed(checkSupport()))
+  for (const Function &function : model.functions)
+    if (failed(checkOpset(function.opsets, functionText(function))))
+      return failure();
+  if (failed(checkSupport()))
     return failure();
 
   std::string name = options.modelName;

@@ -9,7 +9,7 @@
 #define MEMPLAN_LIB_IMPORT_ONNX_GRAPHIMPORTERIMPL_H
 
 #include "Dims.h"
-#include "GraphCheck.h"
+#include "Functions.h"
 #include "OpTable.h"
 #include "Scope.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,7 +37,8 @@ public:
   }
 
 private:
-  mlir::LogicalResult findOpset();
+  mlir::LogicalResult checkOpset(const OpsetList &opsets,
+                                 const std::string &owner);
   mlir::LogicalResult checkSupport();
   mlir::LogicalResult addInputs();
   mlir::LogicalResult addOutputs();
@@ -53,6 +54,10 @@ private:
   mlir::LogicalResult buildNode(Scope &scope, const Node &node,
                                 const std::string &text, const OpEntry &entry,
                                 llvm::ArrayRef<ImportedTensor *> inputs);
+  mlir::LogicalResult importCall(Scope &scope, const Node &node,
+                                 const std::string &text,
+                                 const Function &function,
+                                 llvm::ArrayRef<ImportedTensor *> inputs);
   mlir::LogicalResult addResult(Scope &scope, ImportedTensor result,
                                 const std::string &text);
 
@@ -81,12 +86,15 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp main;
   Dims dims;
-  /// That of the default domain.
-  int64_t opset = 0;
-  /// That of any domain; 0 for one that the model does not import.
-  int64_t opsetOf(llvm::StringRef domain) const;
-  /// How to build the node, or null.
-  const OpEntry *entryOf(const Node &node) const;
+  Functions functions;
+  /// The call whose function is being built, or null.
+  const FunctionCall *call = nullptr;
+  /// The opset of a domain in the model, or in a function; 0 for one that is
+  /// not imported.
+  int64_t opsetOf(llvm::StringRef domain, const Function *function) const;
+  int64_t opsetOf(llvm::StringRef domain) const {
+    return opsetOf(domain, call ? &call->function : nullptr);
+  }
   int64_t numWeights = 0;
   std::deque<ImportedTensor> storage;
   /// Those of a subgraph are the same tensors each time it is built.

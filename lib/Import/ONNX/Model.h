@@ -50,6 +50,8 @@ struct NodeAttribute {
     Strings
   };
   llvm::StringRef name;
+  /// In a function: the attribute of its call that gives the value.
+  llvm::StringRef reference;
   int64_t type = Undefined;
   float f = 0;
   int64_t i = 0;
@@ -64,7 +66,7 @@ struct NodeAttribute {
 
 /// NodeProto.
 struct Node {
-  llvm::StringRef name, opType, domain;
+  llvm::StringRef name, opType, domain, overload;
   llvm::SmallVector<llvm::StringRef> inputs, outputs;
   llvm::SmallVector<NodeAttribute, 0> attributes;
 };
@@ -96,10 +98,25 @@ struct Graph {
 /// Subgraphs within subgraphs up to this depth are decoded.
 inline constexpr int kDeepestSubgraph = 32;
 
+/// A domain and its version.
+using OpsetList = llvm::SmallVector<std::pair<llvm::StringRef, int64_t>>;
+
+/// FunctionProto: an operator that the model defines itself.
+struct Function {
+  llvm::StringRef name, domain, overload;
+  /// Attributes that a call may give; `defaults` have a value otherwise.
+  llvm::SmallVector<llvm::StringRef> attributes;
+  llvm::SmallVector<NodeAttribute, 0> defaults;
+  OpsetList opsets;
+  /// Its inputs and outputs have names alone.
+  Graph body;
+};
+
 /// ModelProto.
 struct Model {
   std::optional<int64_t> irVersion;
-  llvm::SmallVector<std::pair<llvm::StringRef, int64_t>> opsets;
+  OpsetList opsets;
+  std::vector<Function> functions;
   std::optional<Graph> graph;
   /// Set when a subgraph is deeper than kDeepestSubgraph.
   bool nestsTooDeep = false;

@@ -232,10 +232,9 @@ LogicalResult GraphImporter::addResult(Scope &scope, ImportedTensor result,
   return success();
 }
 
-LogicalResult GraphImporter::importNode(Scope &scope, const Node &node) {
-  const OpEntry &entry = *entryOf(node);
+LogicalResult GraphImporter::importNode(Scope &scope, const Node &stated) {
   std::string text =
-      nodeText(node, &node - scope.graph.nodes.data()) + scope.place;
+      nodeText(stated, &stated - scope.graph.nodes.data()) + scope.place;
   budget.countNode();
   if (budget.isSpent())
     return reporter.error(ImportErrorKind::Unsupported)
@@ -244,17 +243,35 @@ LogicalResult GraphImporter::importNode(Scope &scope, const Node &node) {
            << " nodes; loops of bodies that do not need the iteration number "
               "as a constant, and whose state keeps its shape, need no "
               "unrolling";
+  bool hasReferences =
+      llvm::any_of(stated.attributes, [](const NodeAttribute &attribute) {
+        return !attribute.reference.empty();
+      });
+  std::optional<Node> resolved;
+  if (hasReferences) {
+    FailureOr<Node> made = resolveAttributes(stated, call, text, reporter);
+    if (failed(made))
+      return failure();
+    resolved = std::move(*made);
+  }
+  const Node &node = resolved ? *resolved : stated;
   SmallVector<ImportedTensor *> inputs;
   for (StringRef name : node.inputs) {
     // Defined earlier in the order, unless its maker left it out, which
-    // NodeBuilder::finish has refused.
+    // NodeBuilder::finish has refused, or it is an input of a function that
+    // the call left out.
     inputs.push_back(name.empty() ? nullptr : scope.find(name));
   }
   while (!inputs.empty() && !inputs.back())
     inputs.pop_back();
+  if (const Function *function = functions.find(node))
+    return importCall(scope, node, text, *function, inputs);
+  int64_t opset = opsetOf(node.domain);
+  // All operators were looked up before the first was built.
+  const OpEntry &entry = *findOp(node.domain, node.opType, opset);
   auto describe = [&]() {
-    return reporter.invalid() << text << " (" << node.opType.str() << ", opset "
-                              << opsetOf(node.domain) << ") ";
+    return reporter.invalid()
+           << text << " (" << node.opType.str() << ", opset " << opset << ") ";
   };
   for (unsigned i = 0; i < entry.minInputs; ++i)
     if (i >= inputs.size() || !inputs[i])
@@ -266,6 +283,60 @@ LogicalResult GraphImporter::importNode(Scope &scope, const Node &node) {
     return describe() << "has " << node.outputs.size() << " outputs; 1 to "
                       << entry.maxOutputs << " are accepted";
   return buildNode(scope, node, text, entry, inputs);
+}
+
+/// The function's nodes see its inputs alone, and are of its opsets.
+LogicalResult GraphImporter::importCall(Scope &scope, const Node &node,
+                                        const std::string &text,
+                                        const Function &function,
+                                        ArrayRef<ImportedTensor *> inputs) {
+  const Graph &body = function.body;
+  auto describe = [&] {
+    return reporter.invalid() << text << " calls " << functionText(function);
+  };
+  if (inputs.size() > body.inputs.size() ||
+      node.outputs.size() > body.outputs.size())
+    return describe() << " with " << inputs.size() << " inputs and "
+                      << node.outputs.size() << " outputs, which has "
+                      << body.inputs.size() << " and " << body.outputs.size();
+  for (const NodeAttribute &attribute : node.attributes) {
+    bool isDeclared =
+        llvm::is_contained(function.attributes, attribute.name) ||
+        llvm::any_of(function.defaults, [&](const NodeAttribute &other) {
+          return other.name == attribute.name;
+        });
+    if (!isDeclared)
+      return describe() << " with attribute " << quoted(attribute.name)
+                        << ", which is not one of the function's";
+    if (attribute.g)
+      return reporter.error(ImportErrorKind::Unsupported)
+             << text << " gives " << functionText(function)
+             << " a graph as attribute " << quoted(attribute.name)
+             << "; numbers, strings and tensors are accepted";
+  }
+  FunctionCall made{function, node};
+  Scope inner(body, nullptr, " in " + functionText(function) + " of " + text);
+  llvm::SaveAndRestore<const Scope *> enter(current, &inner);
+  llvm::SaveAndRestore<const FunctionCall *> enterCall(call, &made);
+  for (auto [i, input] : llvm::enumerate(body.inputs))
+    inner.tensors[input.name] = i < inputs.size() ? inputs[i] : nullptr;
+  if (failed(importNodes(inner)))
+    return failure();
+  for (auto [name, output] : llvm::zip(node.outputs, body.outputs)) {
+    if (name.empty())
+      continue;
+    ImportedTensor result;
+    result.aliasOf = inner.find(output.name);
+    if (!result.aliasOf)
+      return describe() << ", whose output " << quoted(output.name)
+                        << " is an input that the call leaves out";
+    result.name = name;
+    result.dtype = result.aliasOf->dtype;
+    result.type = result.aliasOf->type;
+    if (failed(addResult(scope, result, text)))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult GraphImporter::importNodes(Scope &scope) {
@@ -289,6 +360,10 @@ GraphImporter::importSubgraph(const Graph &graph, std::string place,
   SmallVector<ImportedTensor *> outputs;
   for (const ValueInfo &output : graph.outputs) {
     outputs.push_back(inner.find(output.name));
+    if (!outputs.back())
+      return reporter.invalid()
+             << "the graph output " << quoted(output.name) << inner.place
+             << " is an input of a function that its call leaves out";
     if (failed(checkDeclared(inner, output, *outputs.back())))
       return failure();
   }

@@ -3,6 +3,7 @@
 #include "Indices.h"
 #include "OpTable.h"
 #include "Scalars.h"
+#include "Slices.h"
 #include "TensorOps.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -17,9 +18,10 @@ static SmallVector<OpFoldResult> attrs(NodeBuilder &n,
   return getAsIndexOpFoldResult(n.context(), values);
 }
 
-static Value extractSlice(NodeBuilder &n, Value source,
-                          ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,
-                          ArrayRef<int64_t> strides) {
+Value memplan::onnx::extractSlice(NodeBuilder &n, Value source,
+                                  ArrayRef<int64_t> offsets,
+                                  ArrayRef<int64_t> sizes,
+                                  ArrayRef<int64_t> strides) {
   if (llvm::is_contained(sizes, 0))
     return empty(n, sizes,
                  cast<RankedTensorType>(source.getType()).getElementType());
@@ -27,8 +29,8 @@ static Value extractSlice(NodeBuilder &n, Value source,
                                         attrs(n, sizes), attrs(n, strides));
 }
 
-static Value insertSlice(NodeBuilder &n, Value source, Value into,
-                         ArrayRef<int64_t> offsets) {
+Value memplan::onnx::insertSlice(NodeBuilder &n, Value source, Value into,
+                                 ArrayRef<int64_t> offsets) {
   auto type = cast<RankedTensorType>(source.getType());
   SmallVector<int64_t> ones(type.getRank(), 1);
   return tensor::InsertSliceOp::create(
@@ -267,11 +269,8 @@ static LogicalResult buildSlice(NodeBuilder &n) {
 // Gather
 //===----------------------------------------------------------------------===//
 
-/// An index read from a tensor, made safe: negative ones count from the end,
-/// and what is still outside is moved to the nearest element, since a kernel
-/// cannot report it and must not read elsewhere.
-static Value safeIndex(OpBuilder &b, Location loc, Value index, DType dtype,
-                       int64_t extent) {
+Value memplan::onnx::safeIndex(OpBuilder &b, Location loc, Value index,
+                               DType dtype, int64_t extent) {
   Scalars s(b, loc, DType::i64());
   Value wide = castScalar(b, loc, index, dtype, DType::i64());
   Value wrapped = s.select(s.less(wide, s.integer(0)),
