@@ -19,6 +19,7 @@
 namespace memplan::onnx {
 
 struct Graph;
+struct ValueInfo;
 
 /// TensorProto.
 struct Tensor {
@@ -47,7 +48,8 @@ struct NodeAttribute {
     Graph_,
     Floats,
     Ints,
-    Strings
+    Strings,
+    TypeProto = 13
   };
   llvm::StringRef name;
   int64_t type = Undefined;
@@ -57,6 +59,7 @@ struct NodeAttribute {
   std::optional<Tensor> t;
   /// A subgraph; absent as well when it is nested too deep (see `Model`).
   std::shared_ptr<const Graph> g;
+  std::shared_ptr<const ValueInfo> tp;
   llvm::SmallVector<float> floats;
   llvm::SmallVector<int64_t> ints;
   llvm::SmallVector<llvm::StringRef> strings;
@@ -80,6 +83,9 @@ struct ValueInfo {
   llvm::StringRef name;
   /// What kind of type: "tensor", another word, or empty when none is given.
   llvm::StringRef kind;
+  /// What an optional or a sequence is of: "tensor", or "sequence" and then
+  /// "tensor". Element type and shape are those of the tensor.
+  llvm::SmallVector<llvm::StringRef, 0> inner;
   int64_t dataType = 0;
   std::optional<llvm::SmallVector<Dim>> shape;
 };

@@ -13,7 +13,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <string>
 
@@ -21,7 +23,8 @@ namespace memplan {
 
 /// Why an import failed. The values are the exit codes of the tools.
 enum class ImportErrorKind {
-  /// The file cannot be read, or a `--dim` names no dimension of the model.
+  /// The file cannot be read, or a flag such as `--dim` names nothing of the
+  /// model's.
   IO = 1,
   /// The file is not a valid ONNX model.
   InvalidModel = 2,
@@ -37,6 +40,14 @@ struct ImportOptions {
   /// Values of symbolic dimensions (`--dim NAME=N`). An input dimension that
   /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`.
   llvm::StringMap<int64_t> dims;
+  /// Lengths of inputs that are sequences (`--sequence-length NAME=N`).
+  llvm::StringMap<int64_t> sequenceLengths;
+  /// Shapes of inputs for which the model states none (`--shape NAME=2x3`).
+  /// The elements of a sequence are called NAME[0], NAME[1], ...; NAME alone is
+  /// all that have no entry of their own.
+  llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
+  /// Optional inputs that have no value (`--absent NAME`).
+  llvm::StringSet<> absent;
   /// The module's `memplan.model`; the file's stem when empty.
   std::string modelName;
 };
