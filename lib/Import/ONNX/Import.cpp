@@ -63,7 +63,8 @@ memplan::importONNX(StringRef path, MLIRContext &context,
 
   Reporter reporter(context, path);
   auto run = [&]() -> FailureOr<OwningOpRef<ModuleOp>> {
-    FailureOr<ModelFile> file = ModelFile::open(reporter);
+    FailureOr<ModelFile> file =
+        ModelFile::open(reporter, options.externalDataRoot);
     if (failed(file))
       return failure();
     FailureOr<Model> model = readModel(*file, reporter);

@@ -25,6 +25,22 @@ SmallVector<const ValueInfo *> memplan::onnx::givenInputs(const Graph &graph) {
   return inputs;
 }
 
+std::string memplan::onnx::typeText(const ImportedTensor &tensor) {
+  if (tensor.form == Form::Sequence)
+    return "sequence of " + std::to_string(tensor.elements.size());
+  if (tensor.form == Form::Optional)
+    return tensor.elements.empty()
+               ? "optional without a value"
+               : "optional " + typeText(*tensor.elements.front());
+  if (tensor.runDims.empty())
+    return typeText(tensor.dtype, tensor.shape());
+  std::string text;
+  for (int64_t i = 0; i < tensor.rank(); ++i)
+    text +=
+        (tensor.runExtent(i) ? "<=" : "") + std::to_string(tensor.dim(i)) + "x";
+  return text + typeText(tensor.dtype, {});
+}
+
 NodeBuilder::NodeBuilder(const Node &node, std::string text, int64_t opset,
                          OpBuilder &builder, Location loc, Reporter &reporter,
                          ModelFile &file, ArrayRef<ImportedTensor *> inputs,
@@ -49,8 +65,7 @@ InFlightDiagnostic NodeBuilder::error(ImportErrorKind kind) {
 }
 
 std::string NodeBuilder::inputText(ImportedTensor &tensor) {
-  return quoted(tensor.name) + " (" + typeText(tensor.dtype, tensor.shape()) +
-         ")";
+  return quoted(tensor.name) + " (" + typeText(tensor) + ")";
 }
 
 std::string NodeBuilder::inputText(unsigned i) {
@@ -91,7 +106,7 @@ LogicalResult NodeBuilder::finish() {
       return unsupported() << "attribute " << quoted(attribute.name)
                            << " is not one of this operator's";
   for (const ImportedTensor &result : results)
-    if (!result.name.empty() && !result.type)
+    if (!result.name.empty() && !result.type && !result.isList())
       return unsupported() << "the output " << quoted(result.name)
                            << " is not supported; leave it out";
   return success();
@@ -177,14 +192,16 @@ const NodeAttribute *NodeBuilder::findOfType(StringRef name,
   // Files of IR version 1 have no types.
   if (attribute && attribute->type != type &&
       attribute->type != NodeAttribute::Undefined) {
-    static constexpr const char *kTypes[] = {"undefined", "float",  "int",
-                                             "string",    "tensor", "graph",
-                                             "floats",    "ints",   "strings"};
+    auto text = [](int64_t code) -> StringRef {
+      static constexpr const char *kTypes[] = {
+          "undefined", "float",  "int",  "string", "tensor",
+          "graph",     "floats", "ints", "strings"};
+      if (code == NodeAttribute::TypeProto)
+        return "type";
+      return code > 0 && code < 9 ? kTypes[code] : "unknown";
+    };
     invalid() << "attribute " << quoted(name) << " has type "
-              << (attribute->type > 0 && attribute->type < 9
-                      ? kTypes[attribute->type]
-                      : "unknown")
-              << ", expected " << kTypes[type];
+              << text(attribute->type) << ", expected " << text(type);
     wrongAttribute = true;
     return nullptr;
   }
@@ -220,6 +237,13 @@ std::optional<SmallVector<float>> NodeBuilder::floatsAttr(StringRef name) {
   return attribute->floats;
 }
 
+StringRef NodeBuilder::opName() const { return node.opType; }
+
+const ValueInfo *NodeBuilder::typeAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::TypeProto);
+  return attribute ? attribute->tp.get() : nullptr;
+}
+
 const Tensor *NodeBuilder::tensorAttr(StringRef name) {
   const NodeAttribute *attribute = findOfType(name, NodeAttribute::Tensor_);
   return attribute && attribute->t ? &*attribute->t : nullptr;
@@ -242,10 +266,32 @@ const Graph *NodeBuilder::graphAttr(StringRef name) {
   return nullptr;
 }
 
+LogicalResult NodeBuilder::checkStatic(const ImportedTensor &output) {
+  if (!output.isList() && output.runDims.empty())
+    return success();
+  return unsupported() << "its subgraph makes " << quoted(output.name) << " ("
+                       << typeText(output)
+                       << "); a tensor whose shape is known at import is "
+                          "accepted here";
+}
+
 FailureOr<SmallVector<ImportedTensor *>>
 NodeBuilder::importGraph(StringRef name, const Graph &graph,
                          ArrayRef<ImportedTensor *> inputs,
                          const Twine &suffix) {
+  auto outputs = importAnyGraph(name, graph, inputs, suffix);
+  if (failed(outputs))
+    return failure();
+  for (ImportedTensor *output : *outputs)
+    if (failed(checkStatic(*output)))
+      return failure();
+  return outputs;
+}
+
+FailureOr<SmallVector<ImportedTensor *>>
+NodeBuilder::importAnyGraph(StringRef name, const Graph &graph,
+                            ArrayRef<ImportedTensor *> inputs,
+                            const Twine &suffix) {
   return subgraphs.importSubgraph(
       graph, (subgraphText(name, text) + suffix).str(), inputs);
 }
@@ -316,7 +362,17 @@ LogicalResult NodeBuilder::aliasResult(unsigned i, ImportedTensor &tensor) {
   if (!wantsOutput(i))
     return success();
   results[i].aliasOf = &tensor;
+  results[i].form = tensor.form;
   results[i].dtype = tensor.dtype;
   results[i].type = tensor.type;
+  return success();
+}
+
+LogicalResult NodeBuilder::listResult(unsigned i, Form form,
+                                      ArrayRef<ImportedTensor *> elements) {
+  if (!wantsOutput(i))
+    return success();
+  results[i].form = form;
+  results[i].elements.assign(elements.begin(), elements.end());
   return success();
 }

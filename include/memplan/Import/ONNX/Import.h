@@ -15,6 +15,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <string>
 
@@ -22,7 +23,8 @@ namespace memplan {
 
 /// Why an import failed. The values are the exit codes of the tools.
 enum class ImportErrorKind {
-  /// The file cannot be read, or a `--dim` names no dimension of the model.
+  /// The file cannot be read, or a flag such as `--dim` names nothing of the
+  /// model's.
   IO = 1,
   /// The file is not a valid ONNX model.
   InvalidModel = 2,
@@ -49,6 +51,11 @@ struct ImportOptions {
   /// One more folder in which external data may lie, also behind symbolic
   /// links (`--external-data-root`); empty for none.
   std::string externalDataRoot;
+  /// Lengths of inputs that are sequences (`--sequence-length NAME=N`). The
+  /// elements are called NAME[0], NAME[1], ...
+  llvm::StringMap<int64_t> sequenceLengths;
+  /// Optional inputs that have no value (`--absent NAME`).
+  llvm::StringSet<> absent;
   /// The module's `memplan.model`; the file's stem when empty.
   std::string modelName;
 };
