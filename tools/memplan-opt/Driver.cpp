@@ -35,21 +35,65 @@ static ExitCode reportIO(MLIRContext &context, llvm::Error failure) {
   return ExitCode::UsageOrIO;
 }
 
-/// NAME=N of each `--dim`.
-static FailureOr<llvm::StringMap<int64_t>> parseDims(ArrayRef<std::string> dims,
-                                                     MLIRContext &context) {
+/// NAME=N of each `flag`.
+static FailureOr<llvm::StringMap<int64_t>>
+parseNumbers(StringRef flag, ArrayRef<std::string> entries,
+             MLIRContext &context) {
   llvm::StringMap<int64_t> parsed;
-  for (StringRef dim : dims) {
-    auto [name, text] = dim.rsplit('=');
+  for (StringRef entry : entries) {
+    auto [name, text] = entry.rsplit('=');
     int64_t extent;
     if (name.empty() || text.getAsInteger(10, extent) || extent < 0)
-      return error(context) << "--dim=" << dim
+      return error(context) << flag << "=" << entry
                             << " is not NAME=N with N a whole number of at "
                                "least 0";
     if (!parsed.try_emplace(name, extent).second)
-      return error(context) << "--dim gives " << name << " more than once";
+      return error(context) << flag << " gives " << name << " more than once";
   }
   return parsed;
+}
+
+/// NAME=2x3 of each `--shape`; NAME=scalar for no dims.
+static FailureOr<llvm::StringMap<SmallVector<int64_t>>>
+parseShapes(ArrayRef<std::string> entries, MLIRContext &context) {
+  llvm::StringMap<SmallVector<int64_t>> parsed;
+  for (StringRef entry : entries) {
+    auto [name, text] = entry.rsplit('=');
+    SmallVector<int64_t> shape;
+    SmallVector<StringRef> words;
+    if (text != "scalar")
+      text.split(words, 'x');
+    bool isShape = !name.empty();
+    for (StringRef word : words) {
+      int64_t extent = 0;
+      isShape = isShape && !word.getAsInteger(10, extent) && extent >= 0;
+      shape.push_back(extent);
+    }
+    if (!isShape)
+      return error(context)
+             << "--shape=" << entry << " is not NAME=2x3, or NAME=scalar";
+    if (!parsed.try_emplace(name, shape).second)
+      return error(context) << "--shape gives " << name << " more than once";
+  }
+  return parsed;
+}
+
+/// What the flags say of the model's inputs.
+static LogicalResult parseInputs(const DriverOptions &options,
+                                 MLIRContext &context,
+                                 ImportOptions &importOptions) {
+  auto dims = parseNumbers("--dim", options.dims, context);
+  auto lengths =
+      parseNumbers("--sequence-length", options.sequenceLengths, context);
+  auto shapes = parseShapes(options.shapes, context);
+  if (failed(dims) || failed(lengths) || failed(shapes))
+    return failure();
+  importOptions.dims = std::move(*dims);
+  importOptions.sequenceLengths = std::move(*lengths);
+  importOptions.shapes = std::move(*shapes);
+  for (StringRef name : options.absent)
+    importOptions.absent.insert(name);
+  return success();
 }
 
 /// A plan in the input is never believed: it is made anew.
@@ -64,14 +108,12 @@ bool isONNX(StringRef path) { return path.ends_with_insensitive(".onnx"); }
 
 OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
                                 MLIRContext &context, ExitCode &code) {
-  auto dims = parseDims(options.dims, context);
-  if (failed(dims)) {
+  ImportOptions importOptions;
+  if (failed(parseInputs(options, context, importOptions))) {
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
   if (isONNX(options.input)) {
-    ImportOptions importOptions;
-    importOptions.dims = std::move(*dims);
     ImportErrorKind kind = ImportErrorKind::InvalidModel;
     auto module = importONNX(options.input, context, importOptions, &kind);
     if (succeeded(module))
@@ -79,8 +121,14 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
     code = static_cast<ExitCode>(kind);
     return nullptr;
   }
-  if (!dims->empty()) {
-    error(context) << "--dim binds the symbolic dims of an ONNX model; "
+  for (auto [flag, isEmpty] :
+       {std::pair{"--dim", options.dims.empty()},
+        std::pair{"--sequence-length", options.sequenceLengths.empty()},
+        std::pair{"--shape", options.shapes.empty()},
+        std::pair{"--absent", options.absent.empty()}}) {
+    if (isEmpty)
+      continue;
+    error(context) << flag << " tells of the inputs of an ONNX model; "
                    << options.input << " is read as MLIR";
     code = ExitCode::UsageOrIO;
     return nullptr;
@@ -117,8 +165,14 @@ static std::string hashFile(StringRef path) {
 /// The settings that shape the emitted files, as a command line.
 static std::string describeSettings(const DriverOptions &options) {
   std::string text;
-  for (const std::string &dim : options.dims)
-    text += "--dim " + dim + " ";
+  auto add = [&](const char *flag, const std::vector<std::string> &entries) {
+    for (const std::string &entry : entries)
+      text += std::string(flag) + " " + entry + " ";
+  };
+  add("--dim", options.dims);
+  add("--sequence-length", options.sequenceLengths);
+  add("--shape", options.shapes);
+  add("--absent", options.absent);
   for (auto [isOff, flag] : {std::pair{options.noReuse, "--no-reuse "},
                              std::pair{options.noSchedule, "--no-schedule "},
                              std::pair{options.noForward, "--no-forward "},

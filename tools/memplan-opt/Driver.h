@@ -26,6 +26,8 @@ struct DriverOptions {
   EmitKind emit = EmitKind::MLIR;
   /// `--dim NAME=N`, as given.
   std::vector<std::string> dims;
+  /// `--sequence-length NAME=N`, `--shape NAME=AxB` and `--absent NAME`.
+  std::vector<std::string> sequenceLengths, shapes, absent;
   bool noReuse = false;
   /// Techniques that are switched off.
   bool noSchedule = false, noForward = false, noInPlace = false,

@@ -41,6 +41,22 @@ llvm::cl::list<std::string>
     dims("dim", llvm::cl::desc("Extent of a symbolic dimension of the model"),
          llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
 
+llvm::cl::list<std::string> sequenceLengths(
+    "sequence-length",
+    llvm::cl::desc("Length of an input that is a sequence; its elements become "
+                   "the inputs NAME[0], NAME[1], ..."),
+    llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string> shapes(
+    "shape",
+    llvm::cl::desc("Shape of an input, or of a sequence's element NAME[I], for "
+                   "which the model states none"),
+    llvm::cl::value_desc("NAME=2x3"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string>
+    absent("absent", llvm::cl::desc("An optional input that has no value"),
+           llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
+
 llvm::cl::opt<bool>
     noReuse("no-reuse",
             llvm::cl::desc(
@@ -206,6 +222,9 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   if (isGiven("o"))
     options.output = output.str();
   options.dims = dims;
+  options.sequenceLengths = sequenceLengths;
+  options.shapes = shapes;
+  options.absent = absent;
   options.noReuse = noReuse;
   options.noSchedule = noSchedule;
   options.noForward = noForward;

@@ -10,6 +10,7 @@
 
 #include "Dims.h"
 #include "GraphCheck.h"
+#include "GraphInputs.h"
 #include "OpTable.h"
 #include "Scope.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,6 +41,8 @@ private:
   mlir::LogicalResult findOpset();
   mlir::LogicalResult checkSupport();
   mlir::LogicalResult addInputs();
+  ImportedTensor *gather(const GraphInputs::Input &input,
+                         llvm::ArrayRef<ImportedTensor *> tensors);
   mlir::LogicalResult addOutputs();
   void eraseDead();
 
@@ -80,6 +83,7 @@ private:
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp main;
+  GraphInputs inputs;
   Dims dims;
   /// That of the default domain.
   int64_t opset = 0;
