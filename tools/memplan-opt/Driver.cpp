@@ -65,11 +65,11 @@ static std::optional<int64_t> parseExtent(StringRef text) {
   return extent;
 }
 
-/// N0xN1x..., or nothing for a scalar.
+/// N0xN1x..., or `scalar`.
 static std::optional<SmallVector<int64_t>> parseShape(StringRef text) {
   SmallVector<int64_t> shape;
   SmallVector<StringRef> parts;
-  if (!text.empty())
+  if (text != "scalar")
     text.split(parts, 'x');
   for (StringRef part : parts) {
     auto extent = parseExtent(part);
@@ -91,12 +91,17 @@ static FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
                                  parseExtent, context, parsed.dims)) ||
       failed(parseNamed<SmallVector<int64_t>>(
           "input-shape", options.inputShapes,
-          "NAME=N0xN1x... with whole numbers of at least 0", parseShape,
-          context, parsed.inputShapes)) ||
+          "NAME=N0xN1x... with whole numbers of at least 0, or NAME=scalar",
+          parseShape, context, parsed.inputShapes)) ||
       failed(parseNamed<std::string>("input-value", options.inputValues,
                                      "NAME=V0,V1,... or NAME=@FILE", keepText,
-                                     context, parsed.inputValues)))
+                                     context, parsed.inputValues)) ||
+      failed(parseNamed<int64_t>("sequence-length", options.sequenceLengths,
+                                 "NAME=N with N a whole number of at least 0",
+                                 parseExtent, context, parsed.sequenceLengths)))
     return failure();
+  for (StringRef name : options.absent)
+    parsed.absent.insert(name);
   return parsed;
 }
 
@@ -125,14 +130,17 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
     code = static_cast<ExitCode>(kind);
     return nullptr;
   }
-  StringRef stray = !options.dims.empty()               ? "dim"
-                    : !options.inputShapes.empty()      ? "input-shape"
-                    : !options.inputValues.empty()      ? "input-value"
-                    : !options.externalDataRoot.empty() ? "external-data-root"
-                                                        : "";
-  if (!stray.empty()) {
-    error(context) << "--" << stray << " is about an ONNX model; "
-                   << options.input << " is read as MLIR";
+  for (auto [flag, isAbsent] :
+       {std::pair{"--dim", options.dims.empty()},
+        std::pair{"--input-shape", options.inputShapes.empty()},
+        std::pair{"--input-value", options.inputValues.empty()},
+        std::pair{"--sequence-length", options.sequenceLengths.empty()},
+        std::pair{"--absent", options.absent.empty()},
+        std::pair{"--external-data-root", options.externalDataRoot.empty()}}) {
+    if (isAbsent)
+      continue;
+    error(context) << flag << " is about an ONNX model; " << options.input
+                   << " is read as MLIR";
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
@@ -168,12 +176,15 @@ static std::string hashFile(StringRef path) {
 /// The settings that shape the emitted files, as a command line.
 static std::string describeSettings(const DriverOptions &options) {
   std::string text;
-  for (const std::string &dim : options.dims)
-    text += "--dim " + dim + " ";
-  for (const std::string &shape : options.inputShapes)
-    text += "--input-shape " + shape + " ";
-  for (const std::string &value : options.inputValues)
-    text += "--input-value " + value + " ";
+  auto add = [&](const char *flag, const std::vector<std::string> &entries) {
+    for (const std::string &entry : entries)
+      text += std::string(flag) + " " + entry + " ";
+  };
+  add("--dim", options.dims);
+  add("--input-shape", options.inputShapes);
+  add("--input-value", options.inputValues);
+  add("--sequence-length", options.sequenceLengths);
+  add("--absent", options.absent);
   for (auto [isOff, flag] : {std::pair{options.noReuse, "--no-reuse "},
                              std::pair{options.noSchedule, "--no-schedule "},
                              std::pair{options.noForward, "--no-forward "},

@@ -26,8 +26,9 @@ struct DriverOptions {
   EmitKind emit = EmitKind::MLIR;
   /// `--dim NAME=N`, as given.
   std::vector<std::string> dims;
-  /// `--input-shape NAME=N0xN1`, `--input-value NAME=V0,V1`, as given.
-  std::vector<std::string> inputShapes, inputValues;
+  /// `--input-shape NAME=N0xN1`, `--input-value NAME=V0,V1`,
+  /// `--sequence-length NAME=N` and `--absent NAME`, as given.
+  std::vector<std::string> inputShapes, inputValues, sequenceLengths, absent;
   /// One more folder of external data.
   std::string externalDataRoot;
   bool noReuse = false;

@@ -43,7 +43,8 @@ llvm::cl::list<std::string>
 
 llvm::cl::list<std::string> inputShapes(
     "input-shape",
-    llvm::cl::desc("Shape of an input, which binds its symbolic dimensions"),
+    llvm::cl::desc("Shape of an input, or of a sequence's element NAME[I], "
+                   "which binds its symbolic dimensions"),
     llvm::cl::value_desc("NAME=N0xN1x..."), llvm::cl::cat(category));
 
 llvm::cl::list<std::string> inputValues(
@@ -58,6 +59,16 @@ llvm::cl::opt<std::string> externalDataRoot(
     llvm::cl::desc("One more folder in which external data may lie, also "
                    "behind symbolic links in the model's own folder"),
     llvm::cl::value_desc("DIR"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string> sequenceLengths(
+    "sequence-length",
+    llvm::cl::desc("Length of an input that is a sequence; its elements become "
+                   "the inputs NAME[0], NAME[1], ..."),
+    llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string>
+    absent("absent", llvm::cl::desc("An optional input that has no value"),
+           llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
 
 llvm::cl::opt<bool>
     noReuse("no-reuse",
@@ -229,6 +240,8 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   options.inputShapes = inputShapes;
   options.inputValues = inputValues;
   options.externalDataRoot = externalDataRoot;
+  options.sequenceLengths = sequenceLengths;
+  options.absent = absent;
   options.noReuse = noReuse;
   options.noSchedule = noSchedule;
   options.noForward = noForward;

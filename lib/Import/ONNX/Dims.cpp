@@ -61,17 +61,17 @@ LogicalResult Dims::bindShape(const ValueInfo &input, ArrayRef<int64_t> shape,
   return success();
 }
 
-FailureOr<Dims> Dims::bind(ArrayRef<ValueInfo> inputs,
+FailureOr<Dims> Dims::bind(ArrayRef<const ValueInfo *> inputs,
                            const ImportOptions &options, Reporter &reporter) {
   // Every symbol with the first place where it stands, in the model's order.
   SmallVector<std::pair<std::string, std::string>> symbols;
   llvm::StringSet<> known;
-  for (const ValueInfo &input : inputs)
-    for (auto [index, dim] : llvm::enumerate(*input.shape)) {
-      std::string symbol = symbolOf(dim, input.name, index);
+  for (const ValueInfo *input : inputs)
+    for (auto [index, dim] : llvm::enumerate(*input->shape)) {
+      std::string symbol = symbolOf(dim, input->name, index);
       if (!symbol.empty() && known.insert(symbol).second)
         symbols.push_back({symbol, "dim " + std::to_string(index) +
-                                       " of input " + quoted(input.name)});
+                                       " of input " + quoted(input->name)});
     }
 
   Dims dims;
@@ -96,10 +96,10 @@ FailureOr<Dims> Dims::bind(ArrayRef<ValueInfo> inputs,
              << "--dim " << name << "=" << size << " is negative";
     dims.bindings[name] = {size, "--dim"};
   }
-  for (const ValueInfo &input : inputs) {
-    auto shape = options.inputShapes.find(input.name);
+  for (const ValueInfo *input : inputs) {
+    auto shape = options.inputShapes.find(input->name);
     if (shape != options.inputShapes.end() &&
-        failed(dims.bindShape(input, shape->second, reporter)))
+        failed(dims.bindShape(*input, shape->second, reporter)))
       return failure();
   }
 

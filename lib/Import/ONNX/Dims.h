@@ -15,7 +15,7 @@ class Dims {
 public:
   /// Binds every dim of `inputs`, all of which have shapes; one error names all
   /// that stay unbound.
-  static mlir::FailureOr<Dims> bind(llvm::ArrayRef<ValueInfo> inputs,
+  static mlir::FailureOr<Dims> bind(llvm::ArrayRef<const ValueInfo *> inputs,
                                     const ImportOptions &options,
                                     Reporter &reporter);
 

@@ -61,6 +61,7 @@ private:
   LogicalResult read();
   LogicalResult buildNoTrip();
   bool canBeEvaluated();
+  bool hasPlainStates();
 
   LogicalResult buildRolledBody(RolledBody &rolled);
   LogicalResult checkElementTypes(ArrayRef<ImportedTensor *> states);
@@ -108,6 +109,9 @@ LogicalResult LoopBuilder::read() {
       return n.invalid() << "has no input " << 2 + i
                          << ", an initial value that its body needs";
   formals = givenInputs(*body);
+  for (unsigned i = 0; i < 2; ++i)
+    if (n.hasInput(i) && failed(n.checkStatic(n.input(i))))
+      return failure();
   if (n.hasInput(1)) {
     if (failed(checkCondition(n, n.input(1), "the condition")))
       return failure();
@@ -149,7 +153,8 @@ ImportedTensor *LoopBuilder::trueTensor() {
 LogicalResult
 LoopBuilder::checkElementTypes(ArrayRef<ImportedTensor *> states) {
   for (auto [i, state] : llvm::enumerate(states))
-    if (state->dtype != n.input(2 + i).dtype)
+    if (!state->isList() && !n.input(2 + i).isList() &&
+        state->dtype != n.input(2 + i).dtype)
       return n.invalid() << "its body makes " << quoted(state->name) << " ("
                          << typeText(state->dtype, state->shape()) << ") of "
                          << n.inputText(2 + i)
@@ -162,8 +167,7 @@ LogicalResult LoopBuilder::checkShapes(ArrayRef<ImportedTensor *> states) {
     if (state->type != n.input(2 + i).type)
       return n.unsupported()
              << "its body makes " << quoted(state->name) << " ("
-             << typeText(state->dtype, state->shape()) << ") of "
-             << n.inputText(2 + i)
+             << typeText(*state) << ") of " << n.inputText(2 + i)
              << "; a shape that changes is accepted where the number of "
                 "iterations is known at import";
   return success();
@@ -344,20 +348,24 @@ LogicalResult LoopBuilder::buildUnrolledBody(UnrolledBody &unrolled) {
         trueTensor()};
     llvm::append_range(inputs, unrolled.states);
     n.budget().countNode(); // of a body without nodes too
-    auto outputs = n.importGraph("body", *body, inputs,
-                                 " (iteration " + Twine(number) + ")");
+    auto outputs = n.importAnyGraph("body", *body, inputs,
+                                    " (iteration " + Twine(number) + ")");
     if (failed(outputs))
       return failure();
     ImportedTensor &condition = *outputs->front();
-    if (failed(checkCondition(n, condition, "the body's condition")))
+    if (failed(n.checkStatic(condition)) ||
+        failed(checkCondition(n, condition, "the body's condition")))
       return failure();
     ArrayRef<ImportedTensor *> states =
         ArrayRef(*outputs).slice(1, numStates());
     if (failed(checkElementTypes(states)))
       return failure();
     unrolled.states.assign(states.begin(), states.end());
-    for (unsigned i = 0; i < numScans(); ++i)
+    for (unsigned i = 0; i < numScans(); ++i) {
       scans[i].push_back((*outputs)[1 + numStates() + i]);
+      if (failed(n.checkStatic(*scans[i].back())))
+        return failure();
+    }
     std::optional<bool> goesOn = knownBool(condition);
     if (!goesOn)
       return n.unsupported()
@@ -455,6 +463,9 @@ LogicalResult LoopBuilder::buildNoTrip() {
       return failure();
   if (numScans() == 0)
     return success();
+  if (!hasPlainStates())
+    return n.unsupported() << "makes no iteration, and what its scan outputs "
+                              "would be depends on a sequence";
   RolledBody rolled;
   if (failed(buildRolledBody(rolled)))
     return failure();
@@ -488,6 +499,14 @@ bool LoopBuilder::canBeEvaluated() {
   return numTrips && *numTrips <= kMostTripsEvaluated;
 }
 
+/// Whether all states are tensors of one shape, which a loop can carry.
+bool LoopBuilder::hasPlainStates() {
+  for (unsigned i = 0; i < numStates(); ++i)
+    if (n.input(2 + i).isList() || !n.input(2 + i).runDims.empty())
+      return false;
+  return true;
+}
+
 LogicalResult LoopBuilder::build() {
   if (failed(read()))
     return failure();
@@ -498,7 +517,13 @@ LogicalResult LoopBuilder::build() {
   int64_t numBuilt = budget.numBuilt;
   RolledBody rolled;
   Attempt asLoop(n.getReporter());
-  bool isRolled = succeeded(buildRolledBody(rolled));
+  bool isRolled = false;
+  if (hasPlainStates())
+    isRolled = succeeded(buildRolledBody(rolled));
+  else
+    n.unsupported() << "a state is a sequence, or has an extent that only the "
+                       "run tells; then a number of iterations that is known "
+                       "at import is accepted";
   asLoop.stop();
   bool isCountable = start && (numTrips || !hasTrips);
   std::optional<bool> goesOn;
@@ -551,7 +576,7 @@ static LogicalResult buildLoop(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> loopOps() {
   static const OpEntry kOps[] = {
-      {"Loop", 1, kNewestOpset, 0, kVariadic, kVariadic, buildLoop},
+      {"Loop", 1, kNewestOpset, 0, kVariadic, kVariadic, buildLoop, "", true},
   };
   return kOps;
 }

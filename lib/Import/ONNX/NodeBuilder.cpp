@@ -269,10 +269,9 @@ const Graph *NodeBuilder::graphAttr(StringRef name) {
 LogicalResult NodeBuilder::checkStatic(const ImportedTensor &output) {
   if (!output.isList() && output.runDims.empty())
     return success();
-  return unsupported() << "its subgraph makes " << quoted(output.name) << " ("
-                       << typeText(output)
-                       << "); a tensor whose shape is known at import is "
-                          "accepted here";
+  return unsupported() << quoted(output.name) << " (" << typeText(output)
+                       << ") is not accepted here; a tensor whose shape is "
+                          "known at import is";
 }
 
 FailureOr<SmallVector<ImportedTensor *>>

@@ -170,7 +170,7 @@ public:
   importAnyGraph(llvm::StringRef name, const Graph &graph,
                  llvm::ArrayRef<ImportedTensor *> inputs,
                  const llvm::Twine &suffix = "");
-  /// That a subgraph's output is a tensor of static shape.
+  /// That it is a tensor of static shape.
   mlir::LogicalResult checkStatic(const ImportedTensor &output);
   ImportedTensor *keep(ImportedTensor tensor) {
     return subgraphs.keep(std::move(tensor));

@@ -55,7 +55,9 @@ LogicalResult GraphImporter::checkDeclared(const Scope &scope,
     return success();
   if (found.isList() || declared.kind != "tensor") {
     static constexpr StringRef kKinds[] = {"tensor", "sequence", "optional"};
-    if (declared.kind == kKinds[static_cast<int>(found.form)])
+    // What is never absent does for an optional.
+    if (declared.kind == "optional" ||
+        declared.kind == kKinds[static_cast<int>(found.form)])
       return success();
     return mismatch(declared.kind.str());
   }

@@ -42,7 +42,9 @@ struct ImportOptions {
   /// `?` is no name.
   llvm::StringMap<int64_t> dims;
   /// Shapes of inputs (`--input-shape NAME=1x3x224x224`), which bind their
-  /// symbolic dims, and say what a model without shapes leaves open.
+  /// symbolic dims, and say what a model without shapes leaves open. The
+  /// elements of a sequence are called NAME[0], NAME[1], ...; NAME alone is all
+  /// that have no entry of their own.
   llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
   /// Inputs that are known when compiling (`--input-value NAME=1,2,3`, or
   /// `NAME=@FILE` with a serialized TensorProto). They are constants then, and

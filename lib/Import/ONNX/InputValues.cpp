@@ -1,6 +1,6 @@
-//===- GivenInputs.cpp - What the user says about inputs ------------------===//
+//===- InputValues.cpp - Inputs known when compiling ------------------===//
 
-#include "GivenInputs.h"
+#include "InputValues.h"
 
 #include "Decode.h"
 #include "memplan/Support/CheckedMath.h"
@@ -10,36 +10,25 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-LogicalResult memplan::onnx::checkInputNames(ArrayRef<const ValueInfo *> inputs,
-                                             const ImportOptions &options,
-                                             Reporter &reporter) {
-  auto check = [&](StringRef flag, auto &map) -> LogicalResult {
-    SmallVector<StringRef> names(map.keys());
-    llvm::sort(names);
-    for (StringRef name : names) {
-      if (llvm::any_of(inputs, [&](auto *i) { return i->name == name; }))
-        continue;
-      auto diagnostic = reporter.error(ImportErrorKind::IO)
-                        << flag << " " << quoted(name)
-                        << " names no input of the model; it has ";
-      llvm::interleaveComma(inputs, diagnostic, [&](const ValueInfo *input) {
-        diagnostic << quoted(input->name);
-      });
-      if (inputs.empty())
-        diagnostic << "none";
-      return failure();
-    }
-    return success();
-  };
-  if (failed(check("--input-shape", options.inputShapes)) ||
-      failed(check("--input-value", options.inputValues)))
+LogicalResult
+memplan::onnx::checkInputValues(ArrayRef<const ValueInfo *> inputs,
+                                const ImportOptions &options,
+                                Reporter &reporter) {
+  SmallVector<StringRef> names(options.inputValues.keys());
+  llvm::sort(names);
+  for (StringRef name : names) {
+    if (llvm::any_of(inputs, [&](auto *input) { return input->name == name; }))
+      continue;
+    auto diagnostic = reporter.error(ImportErrorKind::IO)
+                      << "--input-value " << quoted(name)
+                      << " names no input of the model; it has ";
+    llvm::interleaveComma(inputs, diagnostic, [&](const ValueInfo *input) {
+      diagnostic << quoted(input->name);
+    });
+    if (inputs.empty())
+      diagnostic << "none";
     return failure();
-  for (const ValueInfo *input : inputs)
-    if (options.inputShapes.contains(input->name) &&
-        options.inputValues.contains(input->name))
-      return reporter.error(ImportErrorKind::IO)
-             << "the input " << quoted(input->name)
-             << " has an --input-shape and an --input-value; one is accepted";
+  }
   return success();
 }
 

@@ -1,17 +1,17 @@
-//===- GivenInputs.h - What the user says about inputs ----------*- C++ -*-===//
+//===- InputValues.h - Inputs that are known when compiling ----------*- C++
+//-*-===//
 
-#ifndef MEMPLAN_LIB_IMPORT_ONNX_GIVENINPUTS_H
-#define MEMPLAN_LIB_IMPORT_ONNX_GIVENINPUTS_H
+#ifndef MEMPLAN_LIB_IMPORT_ONNX_INPUTVALUES_H
+#define MEMPLAN_LIB_IMPORT_ONNX_INPUTVALUES_H
 
 #include "NodeBuilder.h"
 
 namespace memplan::onnx {
 
-/// Every name in `--input-shape` and `--input-value` is one of `inputs`, and
-/// none is in both, or an error.
-mlir::LogicalResult checkInputNames(llvm::ArrayRef<const ValueInfo *> inputs,
-                                    const ImportOptions &options,
-                                    Reporter &reporter);
+/// Every name in `--input-value` is one of `inputs`, or an error.
+mlir::LogicalResult checkInputValues(llvm::ArrayRef<const ValueInfo *> inputs,
+                                     const ImportOptions &options,
+                                     Reporter &reporter);
 
 /// The constant that `--input-value NAME=TEXT` makes of an input. TEXT has the
 /// elements in row-major order, or is `@` and a file with a serialized
@@ -23,4 +23,4 @@ mlir::FailureOr<ImportedTensor> readInputValue(const ValueInfo &input,
 
 } // namespace memplan::onnx
 
-#endif // MEMPLAN_LIB_IMPORT_ONNX_GIVENINPUTS_H
+#endif // MEMPLAN_LIB_IMPORT_ONNX_INPUTVALUES_H
