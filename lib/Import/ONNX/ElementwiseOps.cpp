@@ -41,9 +41,42 @@ static LogicalResult checkAccepts(NodeBuilder &n, unsigned i, Accepts accepts) {
   return diagnostic << " tensors";
 }
 
+/// Before opset 7 the second of two operands broadcasts to the first, if
+/// attribute 'broadcast' says so: its dims are those of the first from 'axis'
+/// on, or the last ones. Gives the operand with dims of extent 1 after its own.
+static FailureOr<ImportedTensor> secondOperand(NodeBuilder &n) {
+  ImportedTensor &x = n.input(0), &y = n.input(1);
+  ImportedTensor result = y;
+  if (n.opset >= 7)
+    return result;
+  bool broadcasts = n.intAttr("broadcast", 0) != 0;
+  int64_t after = 0;
+  if (n.hasAttr("axis")) {
+    int64_t axis = n.intAttr("axis", 0);
+    after = x.rank() - (axis < 0 ? axis + x.rank() : axis) - y.rank();
+  }
+  SmallVector<int64_t> shape(y.shape());
+  shape.append(std::clamp<int64_t>(after, 0, x.rank()), 1);
+  // One element is accepted with any axis.
+  if (y.numElements() == 1)
+    shape.assign(std::min(x.rank(), y.rank()), 1);
+  auto fits = broadcastShapes({x.shape(), ArrayRef<int64_t>(shape)});
+  if (!fits || ArrayRef<int64_t>(*fits) != x.shape() || after < 0 ||
+      (!broadcasts && x.shape() != y.shape()))
+    return n.invalid() << n.inputText(1) << " does not broadcast to "
+                       << n.inputText(0u)
+                       << " with attributes 'broadcast' = " << broadcasts
+                       << " and 'axis', as before opset 7";
+  result.type = RankedTensorType::get(shape, y.type.getElementType());
+  if (!splatOf(y))
+    result.value = reshape(n, n.value(1), shape);
+  return result;
+}
+
 /// All inputs of one type, broadcast; the result has that type or is bool.
 static LogicalResult buildBroadcast(NodeBuilder &n, Accepts accepts,
-                                    ScalarFn fn, bool isPredicate = false) {
+                                    ScalarFn fn, bool isPredicate = false,
+                                    bool isBinary = true) {
   SmallVector<unsigned> which = llvm::to_vector(llvm::seq(n.numInputs()));
   SmallVector<ImportedTensor *> inputs;
   for (unsigned i : which) {
@@ -53,6 +86,13 @@ static LogicalResult buildBroadcast(NodeBuilder &n, Accepts accepts,
   }
   if (failed(checkAccepts(n, 0, accepts)) || failed(n.sameTypes(which)))
     return failure();
+  FailureOr<ImportedTensor> second;
+  if (isBinary && n.numInputs() == 2) {
+    second = secondOperand(n);
+    if (failed(second))
+      return failure();
+    inputs[1] = &*second;
+  }
   DType dtype = n.input(0).dtype;
   DType result = isPredicate ? DType::boolean() : dtype;
   return n.result(
@@ -67,14 +107,18 @@ static LogicalResult buildBroadcast(NodeBuilder &n, Accepts accepts,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-template <Value (Scalars::*fold)(Value, Value) const, Accepts accepts>
+template <Value (Scalars::*fold)(Value, Value) const, Accepts accepts,
+          bool isBinary = true>
 static LogicalResult buildFold(NodeBuilder &n) {
-  return buildBroadcast(n, accepts, [](const Scalars &s, ValueRange args) {
-    Value result = args[0];
-    for (Value arg : args.drop_front())
-      result = (s.*fold)(result, arg);
-    return result;
-  });
+  return buildBroadcast(
+      n, accepts,
+      [](const Scalars &s, ValueRange args) {
+        Value result = args[0];
+        for (Value arg : args.drop_front())
+          result = (s.*fold)(result, arg);
+        return result;
+      },
+      /*isPredicate=*/false, isBinary);
 }
 
 template <Value (Scalars::*predicate)(Value, Value) const, Accepts accepts>
@@ -113,12 +157,15 @@ static LogicalResult buildGreaterOrEqual(NodeBuilder &n) {
 }
 
 static LogicalResult buildMean(NodeBuilder &n) {
-  return buildBroadcast(n, Floats, [](const Scalars &s, ValueRange args) {
-    Value sum = args[0];
-    for (Value arg : args.drop_front())
-      sum = s.add(sum, arg);
-    return s.div(sum, s.integer(args.size()));
-  });
+  return buildBroadcast(
+      n, Floats,
+      [](const Scalars &s, ValueRange args) {
+        Value sum = args[0];
+        for (Value arg : args.drop_front())
+          sum = s.add(sum, arg);
+        return s.div(sum, s.integer(args.size()));
+      },
+      /*isPredicate=*/false, /*isBinary=*/false);
 }
 
 /// Without fmod the remainder has the divisor's sign, with it the dividend's.
@@ -169,6 +216,9 @@ static LogicalResult buildPow(NodeBuilder &n) {
   if (failed(checkAccepts(n, 0, Numbers)) ||
       failed(checkAccepts(n, 1, Numbers)))
     return failure();
+  FailureOr<ImportedTensor> second = secondOperand(n);
+  if (failed(second))
+    return failure();
   DType base = n.input(0).dtype, exponent = n.input(1).dtype;
   std::optional<double> known;
   if (TypedAttr splat = splatOf(n.input(1))) {
@@ -199,21 +249,37 @@ static LogicalResult buildPow(NodeBuilder &n) {
                              castScalar(b, loc, args[1], exponent, wide));
     return castScalar(b, loc, power, wide, base);
   };
-  return n.result(broadcastElementwise(n, {&n.input(0), &n.input(1)},
+  return n.result(broadcastElementwise(n, {&n.input(0), &*second},
                                        base.type(n.context()), body),
                   base);
 }
 
-/// Slope broadcasts to x in one direction only.
+/// Slope broadcasts to x in one direction only; before opset 7 it has an entry
+/// for each channel, or one for all.
 static LogicalResult buildPRelu(NodeBuilder &n) {
-  auto fits = broadcastShapes({n.input(0).shape(), n.input(1).shape()});
-  if (!fits || ArrayRef<int64_t>(*fits) != n.input(0).shape())
+  ImportedTensor &x = n.input(0), slope = n.input(1);
+  if (failed(n.sameTypes({0, 1})) || failed(checkAccepts(n, 0, Numbers)))
+    return failure();
+  SmallVector<int64_t> shape(slope.shape());
+  if (n.opset < 7 && slope.numElements() == 1)
+    shape.clear();
+  else if (n.opset < 7 && slope.rank() == 1 && x.rank() > 1)
+    shape.append(x.rank() - 2, 1);
+  auto fits = broadcastShapes({x.shape(), ArrayRef<int64_t>(shape)});
+  if (!fits || ArrayRef<int64_t>(*fits) != x.shape())
     return n.invalid() << n.inputText(1) << " does not broadcast to "
                        << n.inputText(0u);
-  return buildBroadcast(n, Numbers, [](const Scalars &s, ValueRange args) {
-    return s.select(s.less(args[0], s.integer(0)), s.mul(args[0], args[1]),
-                    args[0]);
-  });
+  if (shape != SmallVector<int64_t>(slope.shape()) && !splatOf(slope))
+    slope.value = reshape(n, n.value(1), shape);
+  slope.type = RankedTensorType::get(shape, slope.type.getElementType());
+  return n.result(
+      broadcastElementwise(n, {&x, &slope}, x.type.getElementType(),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             Scalars s(b, loc, x.dtype);
+                             return s.select(s.less(args[0], s.integer(0)),
+                                             s.mul(args[0], args[1]), args[0]);
+                           }),
+      x.dtype);
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,6 +364,17 @@ static LogicalResult buildCast(NodeBuilder &n) {
   return buildCastTo(n, *to);
 }
 
+/// Before opset 6 the type has its name.
+static LogicalResult buildNamedCast(NodeBuilder &n) {
+  StringRef name = n.stringAttr("to", "");
+  for (int64_t code = 1; code < 17; ++code)
+    if (name.equals_insensitive(dtypeName(code)) && DType::fromCode(code))
+      return buildCastTo(n, *DType::fromCode(code));
+  return n.unsupported() << "attribute 'to' is " << quoted(name)
+                         << "; FLOAT, DOUBLE, FLOAT16, BOOL and integers of 8 "
+                            "to 64 bits, such as INT64, are accepted";
+}
+
 static LogicalResult buildCastLike(NodeBuilder &n) {
   return buildCastTo(n, n.input(1).dtype);
 }
@@ -305,38 +382,39 @@ static LogicalResult buildCastLike(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> elementwiseOps() {
   static const OpEntry kOps[] = {
-      {"Add", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::add, Numbers>},
-      {"And", 7, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Bools>},
+      {"Add", 1, kNewestOpset, 2, 2, 1, buildFold<&Scalars::add, Numbers>},
+      {"And", 1, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Bools>},
       {"BitShift", 11, kNewestOpset, 2, 2, 1, buildBitShift},
       {"BitwiseAnd", 18, kNewestOpset, 2, 2, 1, buildBits<arith::AndIOp, Ints>},
       {"BitwiseOr", 18, kNewestOpset, 2, 2, 1, buildBits<arith::OrIOp, Ints>},
       {"BitwiseXor", 18, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Ints>},
+      {"Cast", 1, 5, 1, 1, 1, buildNamedCast},
       {"Cast", 6, kNewestOpset, 1, 1, 1, buildCast},
       {"CastLike", 15, kNewestOpset, 2, 2, 1, buildCastLike},
-      {"Clip", 6, 10, 1, 1, 1, buildClip},
+      {"Clip", 1, 10, 1, 1, 1, buildClip},
       {"Clip", 11, kNewestOpset, 1, 3, 1, buildClip},
-      {"Div", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::div, Numbers>},
-      {"Equal", 7, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::equal, Any>},
-      {"Greater", 7, kNewestOpset, 2, 2, 1, buildGreater},
+      {"Div", 1, kNewestOpset, 2, 2, 1, buildFold<&Scalars::div, Numbers>},
+      {"Equal", 1, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::equal, Any>},
+      {"Greater", 1, kNewestOpset, 2, 2, 1, buildGreater},
       {"GreaterOrEqual", 12, kNewestOpset, 2, 2, 1, buildGreaterOrEqual},
-      {"Less", 7, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::less, Numbers>},
+      {"Less", 1, kNewestOpset, 2, 2, 1, buildCompare<&Scalars::less, Numbers>},
       {"LessOrEqual", 12, kNewestOpset, 2, 2, 1,
        buildCompare<&Scalars::lessOrEqual, Numbers>},
-      {"Max", 6, kNewestOpset, 1, kVariadic, 1,
-       buildFold<&Scalars::max, Numbers>},
-      {"Mean", 6, kNewestOpset, 1, kVariadic, 1, buildMean},
-      {"Min", 6, kNewestOpset, 1, kVariadic, 1,
-       buildFold<&Scalars::min, Numbers>},
+      {"Max", 1, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::max, Numbers, /*isBinary=*/false>},
+      {"Mean", 1, kNewestOpset, 1, kVariadic, 1, buildMean},
+      {"Min", 1, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::min, Numbers, /*isBinary=*/false>},
       {"Mod", 10, kNewestOpset, 2, 2, 1, buildMod},
-      {"Mul", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::mul, Numbers>},
-      {"Or", 7, kNewestOpset, 2, 2, 1, buildBits<arith::OrIOp, Bools>},
-      {"Pow", 7, kNewestOpset, 2, 2, 1, buildPow},
-      {"PRelu", 7, kNewestOpset, 2, 2, 1, buildPRelu},
-      {"Sub", 7, kNewestOpset, 2, 2, 1, buildFold<&Scalars::sub, Numbers>},
-      {"Sum", 6, kNewestOpset, 1, kVariadic, 1,
-       buildFold<&Scalars::add, Floats>},
+      {"Mul", 1, kNewestOpset, 2, 2, 1, buildFold<&Scalars::mul, Numbers>},
+      {"Or", 1, kNewestOpset, 2, 2, 1, buildBits<arith::OrIOp, Bools>},
+      {"Pow", 1, kNewestOpset, 2, 2, 1, buildPow},
+      {"PRelu", 1, kNewestOpset, 2, 2, 1, buildPRelu},
+      {"Sub", 1, kNewestOpset, 2, 2, 1, buildFold<&Scalars::sub, Numbers>},
+      {"Sum", 1, kNewestOpset, 1, kVariadic, 1,
+       buildFold<&Scalars::add, Floats, /*isBinary=*/false>},
       {"Where", 9, kNewestOpset, 3, 3, 1, buildWhere},
-      {"Xor", 7, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Bools>},
+      {"Xor", 1, kNewestOpset, 2, 2, 1, buildBits<arith::XOrIOp, Bools>},
   };
   return kOps;
 }

@@ -18,10 +18,12 @@ static LogicalResult reshapeResult(NodeBuilder &n, ArrayRef<int64_t> shape) {
 
 /// 0 keeps the input's extent (unless allowzero), one -1 takes what is left.
 static LogicalResult buildReshape(NodeBuilder &n) {
-  FailureOr<SmallVector<int64_t>> wanted = n.ints(1, "the shape");
+  FailureOr<SmallVector<int64_t>> wanted =
+      n.opset < 5 ? n.intsAttr("shape").value_or(SmallVector<int64_t>())
+                  : n.ints(1, "the shape");
   if (failed(wanted))
     return failure();
-  if (n.input(1).rank() != 1)
+  if (n.opset >= 5 && n.input(1).rank() != 1)
     return n.invalid() << n.inputText(1)
                        << " is the shape; a tensor of rank 1 is accepted";
   ImportedTensor &x = n.input(0);
@@ -222,6 +224,9 @@ static FailureOr<double> readRatio(NodeBuilder &n) {
 static LogicalResult buildDropout(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
   n.ignoreAttr(n.opset < 12 ? "ratio" : "seed");
+  if (n.opset < 7 && n.intAttr("is_test", 0) == 0)
+    return n.unsupported() << "attribute 'is_test' is 0, which is training; 1 "
+                              "is accepted";
   FailureOr<double> ratio = readRatio(n);
   if (failed(ratio))
     return failure();
@@ -299,10 +304,11 @@ namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> layoutOps() {
   static const OpEntry kOps[] = {
       {"DepthToSpace", 1, kNewestOpset, 1, 1, 1, buildDepthToSpace},
-      {"Dropout", 7, 11, 1, 1, 2, buildDropout},
+      {"Dropout", 1, 11, 1, 1, 2, buildDropout},
       {"Dropout", 12, kNewestOpset, 1, 3, 2, buildDropout},
       {"Flatten", 1, kNewestOpset, 1, 1, 1, buildFlatten},
       {"Identity", 1, kNewestOpset, 1, 1, 1, buildIdentity, "", true},
+      {"Reshape", 1, 4, 1, 1, 1, buildReshape},
       {"Reshape", 5, kNewestOpset, 2, 2, 1, buildReshape},
       {"SpaceToDepth", 1, kNewestOpset, 1, 1, 1, buildSpaceToDepth},
       {"Squeeze", 1, 12, 1, 1, 1, buildSqueeze},

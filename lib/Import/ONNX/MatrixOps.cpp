@@ -104,11 +104,18 @@ static LogicalResult buildGemm(NodeBuilder &n) {
   SmallVector<int64_t> shape = {a.dim(transA ? 1 : 0), c.dim(transB ? 0 : 1)};
   ElementwiseOperands extras(n);
   bool hasC = n.hasInput(2) && beta != 0;
+  if (n.opset < 7)
+    n.ignoreAttr("broadcast"); // without C
   if (hasC) {
     auto fits = broadcastShapes({n.input(2).shape(), ArrayRef<int64_t>(shape)});
     if (!fits || *fits != shape)
       return n.invalid() << n.inputText(2) << " does not broadcast to "
                          << shapeText(shape);
+    if (n.opset < 7 && n.intAttr("broadcast", 0) == 0 &&
+        n.input(2).shape() != ArrayRef<int64_t>(shape))
+      return n.invalid() << n.inputText(2) << " is not of the shape "
+                         << shapeText(shape)
+                         << ", and attribute 'broadcast' is 0";
     extras.addBroadcast(n.input(2), shape);
   }
   Type element = a.type.getElementType();
@@ -136,7 +143,7 @@ static LogicalResult buildGemm(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> matrixOps() {
   static const OpEntry kOps[] = {
-      {"Gemm", 7, 10, 3, 3, 1, buildGemm},
+      {"Gemm", 1, 10, 3, 3, 1, buildGemm},
       {"Gemm", 11, kNewestOpset, 2, 3, 1, buildGemm},
       {"MatMul", 1, kNewestOpset, 2, 2, 1, buildMatMul},
   };

@@ -51,6 +51,9 @@ NodeBuilder::NodeBuilder(const Node &node, std::string text, int64_t opset,
       subgraphs(subgraphs) {
   for (auto [result, name] : llvm::zip(results, node.outputs))
     result.name = name;
+  // Before opset 6: which inputs the operator may overwrite.
+  if (opset < 6 && (node.domain.empty() || node.domain == "ai.onnx"))
+    asked.insert("consumed_inputs");
 }
 
 //===----------------------------------------------------------------------===//

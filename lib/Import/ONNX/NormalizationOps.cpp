@@ -1,6 +1,7 @@
 //===- NormalizationOps.cpp - Norms and softmax ---------------------------===//
 
 #include "OpTable.h"
+#include "RowMean.h"
 #include "Scalars.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -93,19 +94,18 @@ struct RowNorm {
       length *= static_cast<double>(shape[dim]);
     return length;
   }
-  Value mean(OpBuilder &b, Location loc, Value sum) {
-    return arith::DivFOp::create(b, loc, sum, number(b, loc, rowLength()));
-  }
+  RowMean rowMean() { return {x.type.getElementType(), rowLength()}; }
   Value centred(OpBuilder &b, Location loc, Value element, Value sum) {
-    Value wide = toAccumulator(b, loc, element);
     if (!subtractsMean)
-      return wide;
-    return arith::SubFOp::create(b, loc, wide, mean(b, loc, sum));
+      return toAccumulator(b, loc, element);
+    return rowMean().centred(b, loc, element, sum);
   }
   /// 1 / sqrt(variance + epsilon)
   Value inverse(OpBuilder &b, Location loc, Value squares) {
-    Value variance = arith::AddFOp::create(b, loc, mean(b, loc, squares),
-                                           number(b, loc, epsilon));
+    Value mean =
+        arith::DivFOp::create(b, loc, squares, number(b, loc, rowLength()));
+    Value variance =
+        arith::AddFOp::create(b, loc, mean, number(b, loc, epsilon));
     return arith::DivFOp::create(b, loc, number(b, loc, 1),
                                  math::SqrtOp::create(b, loc, variance));
   }
@@ -130,7 +130,7 @@ Value RowNorm::build() {
   maps.push_back(n.b.getMultiDimIdentityMap(shape.size()));
   unsigned numInputs = inputs.size();
   auto sumStage = [&](OpBuilder &b, Location loc, ValueRange args) {
-    return toAccumulator(b, loc, args[0]);
+    return rowMean().summand(b, loc, args[0]);
   };
   auto squareStage = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
     Value d =
@@ -165,13 +165,13 @@ Value RowNorm::statistic(bool isMean) {
   Value input = reshape(n, n.value(x), shape);
   Type wide = getAccumulatorType(x.type.getElementType());
   auto sumStage = [&](OpBuilder &b, Location loc, ValueRange args) {
-    return toAccumulator(b, loc, args[0]);
+    return rowMean().summand(b, loc, args[0]);
   };
   if (isMean)
     return reduceRows(n, input, rows, wide, Combiner::Sum,
                       RegionBuilder(sumStage),
                       [&](OpBuilder &b, Location loc, ValueRange args) {
-                        return mean(b, loc, args[1]);
+                        return rowMean().mean(b, loc, args[1]);
                       });
   auto squareStage = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
     Value d = centred(b, loc, args[0], subtractsMean ? args[1] : Value());
@@ -408,6 +408,9 @@ static LogicalResult buildBatchNormalization(NodeBuilder &n) {
   n.ignoreAttr("momentum"); // of training
   float epsilon = n.floatAttr("epsilon", 1e-5f);
   bool isSpatial = n.opset >= 9 || n.intAttr("spatial", 1) != 0;
+  if (n.opset < 7 && n.intAttr("is_test", 0) == 0)
+    return n.unsupported() << "attribute 'is_test' is 0, which is training; 1 "
+                              "is accepted";
   if (failed(n.floatInput(0)))
     return failure();
   if (x.rank() < 1)
@@ -457,10 +460,10 @@ static LogicalResult buildBatchNormalization(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> normalizationOps() {
   static const OpEntry kOps[] = {
-      {"BatchNormalization", 7, kNewestOpset, 5, 5, 5, buildBatchNormalization},
+      {"BatchNormalization", 1, kNewestOpset, 5, 5, 5, buildBatchNormalization},
       {"GroupNormalization", 21, kNewestOpset, 3, 3, 1,
        buildGroupNormalization},
-      {"InstanceNormalization", 6, kNewestOpset, 3, 3, 1,
+      {"InstanceNormalization", 1, kNewestOpset, 3, 3, 1,
        buildInstanceNormalization},
       {"LayerNormalization", 17, kNewestOpset, 2, 3, 3,
        buildLayerNormalization},

@@ -14,7 +14,7 @@
 namespace memplan::onnx {
 
 /// The oldest and newest opsets whose definitions were read for this table.
-inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 28;
+inline constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 
 using BuildFn = mlir::LogicalResult (*)(NodeBuilder &);
 

@@ -23,7 +23,8 @@ static FailureOr<Pads> readPads(NodeBuilder &n) {
   SmallVector<int64_t> given,
       axes = llvm::to_vector(llvm::seq<int64_t>(x.rank()));
   if (n.opset < 11) {
-    given = n.intsAttr("pads").value_or(SmallVector<int64_t>());
+    given = n.intsAttr(n.opset < 2 ? "paddings" : "pads")
+                .value_or(SmallVector<int64_t>());
   } else {
     FailureOr<SmallVector<int64_t>> input = n.ints(1, "the list of pads");
     if (failed(input))
@@ -172,7 +173,7 @@ static LogicalResult buildPad(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> padOps() {
   static const OpEntry kOps[] = {
-      {"Pad", 2, 10, 1, 1, 1, buildPad},
+      {"Pad", 1, 10, 1, 1, 1, buildPad},
       {"Pad", 11, 17, 2, 3, 1, buildPad},
       {"Pad", 18, kNewestOpset, 2, 4, 1, buildPad},
   };

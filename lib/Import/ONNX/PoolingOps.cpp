@@ -108,7 +108,16 @@ static LogicalResult buildAveragePool(NodeBuilder &n) {
 }
 
 static FailureOr<int64_t> readP(NodeBuilder &n) {
-  int64_t p = n.intAttr("p", 2);
+  int64_t p = 2;
+  if (n.opset >= 2) {
+    p = n.intAttr("p", 2);
+  } else {
+    float stated = n.floatAttr("p", 2);
+    p = stated >= 1 && stated <= 64 ? static_cast<int64_t>(stated) : 0;
+    if (static_cast<float>(p) != stated)
+      return n.unsupported() << "attribute 'p' is " << stated
+                             << "; a whole number up to 64 is accepted";
+  }
   if (p < 1)
     return n.invalid() << "attribute 'p' is " << p << "; 1 and up is accepted";
   return p;
@@ -231,11 +240,11 @@ static LogicalResult buildLRN(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> poolingOps() {
   static const OpEntry kOps[] = {
-      {"AveragePool", 7, kNewestOpset, 1, 1, 1, buildAveragePool},
+      {"AveragePool", 1, kNewestOpset, 1, 1, 1, buildAveragePool},
       {"GlobalAveragePool", 1, kNewestOpset, 1, 1, 1, buildGlobalAveragePool},
-      {"GlobalLpPool", 2, kNewestOpset, 1, 1, 1, buildGlobalLpPool},
+      {"GlobalLpPool", 1, kNewestOpset, 1, 1, 1, buildGlobalLpPool},
       {"GlobalMaxPool", 1, kNewestOpset, 1, 1, 1, buildGlobalMaxPool},
-      {"LpPool", 2, kNewestOpset, 1, 1, 1, buildLpPool},
+      {"LpPool", 1, kNewestOpset, 1, 1, 1, buildLpPool},
       {"LRN", 1, kNewestOpset, 1, 1, 1, buildLRN},
       {"MaxPool", 1, 7, 1, 1, 1, buildMaxPool},
       {"MaxPool", 8, kNewestOpset, 1, 1, 2, buildMaxPool},

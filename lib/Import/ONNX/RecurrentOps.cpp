@@ -111,6 +111,8 @@ LogicalResult RecurrentBuilder::readAttributes() {
                        << "; forward, reverse and bidirectional are accepted";
   isReverse = word == "reverse";
   numDirections = word == "bidirectional" ? 2 : 1;
+  if (n.opset < 7)
+    n.ignoreAttr("output_sequence"); // says that Y is wanted, as a name does
   if (n.opset >= 14) {
     int64_t layout = n.intAttr("layout", 0);
     if (layout != 0 && layout != 1)
@@ -564,9 +566,9 @@ static LogicalResult buildLSTM(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> recurrentOps() {
   static const OpEntry kOps[] = {
-      {"GRU", 7, kNewestOpset, 3, 6, 2, buildGRU},
-      {"LSTM", 7, kNewestOpset, 3, 8, 3, buildLSTM},
-      {"RNN", 7, kNewestOpset, 3, 6, 2, buildRNN},
+      {"GRU", 1, kNewestOpset, 3, 6, 2, buildGRU},
+      {"LSTM", 1, kNewestOpset, 3, 8, 3, buildLSTM},
+      {"RNN", 1, kNewestOpset, 3, 6, 2, buildRNN},
   };
   return kOps;
 }

@@ -275,7 +275,14 @@ static LogicalResult readExtents(NodeBuilder &n, int scalesInput,
   };
   bool hasSizes = isGiven(sizesInput);
   SmallVector<float> scales;
-  if (scalesInput == 0) {
+  if (scalesInput == 0 && n.opset < 7) {
+    // Of the last two dims.
+    scales.assign(axes.size(), 1);
+    if (axes.size() != 4)
+      return n.invalid() << n.inputText(0u) << ": rank 4 is accepted";
+    scales[2] = n.floatAttr("height_scale", 1);
+    scales[3] = n.floatAttr("width_scale", 1);
+  } else if (scalesInput == 0) {
     scales = n.floatsAttr("scales").value_or(SmallVector<float>());
   } else if (!hasSizes && isGiven(scalesInput)) {
     FailureOr<SmallVector<float>> read = floats(n, scalesInput, "the scales");
@@ -419,7 +426,7 @@ llvm::ArrayRef<OpEntry> resizeOps() {
       {"Resize", 10, 10, 2, 2, 1, buildResize},
       {"Resize", 11, 12, 3, 4, 1, buildResize},
       {"Resize", 13, kNewestOpset, 1, 4, 1, buildResize},
-      {"Upsample", 7, 8, 1, 1, 1, buildUpsample},
+      {"Upsample", 1, 8, 1, 1, 1, buildUpsample},
       {"Upsample", 9, 9, 2, 2, 1, buildUpsample},
   };
   return kOps;

@@ -1,6 +1,7 @@
 //===- RowNormOps.cpp - Norms along axes ----------------------------------===//
 
 #include "OpTable.h"
+#include "RowMean.h"
 #include "Scalars.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -67,13 +68,12 @@ static LogicalResult buildMeanVarianceNormalization(NodeBuilder &n) {
   double length = 1;
   for (int64_t axis : *axes)
     length *= static_cast<double>(x.dim(axis));
-  auto centred = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
-    Value mean =
-        arith::DivFOp::create(b, loc, args[1], number(b, loc, args[1], length));
-    return arith::SubFOp::create(b, loc, toAccumulator(b, loc, args[0]), mean);
+  RowMean mean(x.type.getElementType(), length);
+  auto centred = [&](OpBuilder &b, Location loc, ValueRange args) {
+    return mean.centred(b, loc, args[0], args[1]);
   };
-  auto sum = [](OpBuilder &b, Location loc, ValueRange args) {
-    return toAccumulator(b, loc, args[0]);
+  auto sum = [&](OpBuilder &b, Location loc, ValueRange args) {
+    return mean.summand(b, loc, args[0]);
   };
   auto squares = [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
     Value d = centred(b, loc, args);

@@ -47,10 +47,10 @@ static Value indexConstant(OpBuilder &b, Location loc, int64_t value) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult buildConcat(NodeBuilder &n) {
-  if (!n.hasAttr("axis"))
+  if (!n.hasAttr("axis") && n.opset >= 4)
     return n.invalid() << "has no attribute 'axis'";
   ImportedTensor &first = n.input(0);
-  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), first.rank());
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 1), first.rank());
   if (failed(axis))
     return failure();
   SmallVector<int64_t> shape(first.shape());
@@ -88,9 +88,11 @@ static LogicalResult buildConcat(NodeBuilder &n) {
 static FailureOr<SmallVector<int64_t>> readParts(NodeBuilder &n,
                                                  int64_t extent) {
   std::optional<SmallVector<int64_t>> given;
-  if (n.opset < 13) {
+  if (n.opset < 13 && !n.hasInput(1)) {
     given = n.intsAttr("split");
   } else if (n.hasInput(1)) {
+    if (n.opset < 13 && n.hasAttr("split"))
+      return n.invalid() << "has both an input and an attribute 'split'";
     FailureOr<SmallVector<int64_t>> input = n.ints(1, "the list of extents");
     if (failed(input))
       return failure();
@@ -411,6 +413,20 @@ static LogicalResult buildTile(NodeBuilder &n) {
   FailureOr<SmallVector<int64_t>> repeats = n.ints(1, "the list of repeats");
   if (failed(repeats))
     return failure();
+  if (n.opset < 6) {
+    // One number, of one axis.
+    FailureOr<int64_t> given = n.scalarInt(2, "the axis");
+    if (failed(given))
+      return failure();
+    if (repeats->size() != 1)
+      return n.invalid() << repeats->size() << " repeats of one axis";
+    FailureOr<int64_t> axis = n.axis(*given, x.rank());
+    if (failed(axis))
+      return failure();
+    int64_t count = repeats->front();
+    repeats->assign(x.rank(), 1);
+    (*repeats)[*axis] = count;
+  }
   if (static_cast<int64_t>(repeats->size()) != x.rank())
     return n.invalid() << repeats->size() << " repeats for " << n.inputText(0u);
   // Every dim d becomes (repeats, d), of which only the second is read.
@@ -476,14 +492,16 @@ static LogicalResult buildTrilu(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> selectionOps() {
   static const OpEntry kOps[] = {
-      {"Concat", 4, kNewestOpset, 1, kVariadic, 1, buildConcat},
+      {"Concat", 1, kNewestOpset, 1, kVariadic, 1, buildConcat},
       {"Expand", 8, kNewestOpset, 2, 2, 1, buildExpand},
       {"Gather", 1, kNewestOpset, 2, 2, 1, buildGather},
       {"GatherElements", 11, kNewestOpset, 2, 2, 1, buildGatherElements},
       {"Slice", 1, 9, 1, 1, 1, buildSlice},
       {"Slice", 10, kNewestOpset, 3, 5, 1, buildSlice},
+      {"Split", 1, 1, 1, 2, kVariadic, buildSplit},
       {"Split", 2, 12, 1, 1, kVariadic, buildSplit},
       {"Split", 13, kNewestOpset, 1, 2, kVariadic, buildSplit},
+      {"Tile", 1, 5, 3, 3, 1, buildTile},
       {"Tile", 6, kNewestOpset, 2, 2, 1, buildTile},
       {"Trilu", 14, kNewestOpset, 1, 2, 1, buildTrilu},
   };

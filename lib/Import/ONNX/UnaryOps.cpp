@@ -200,9 +200,13 @@ static LogicalResult buildCelu(NodeBuilder &n) {
 }
 
 static LogicalResult buildSelu(NodeBuilder &n) {
-  // The defaults are the floats nearest to these (onnx/defs/math).
-  float alpha = n.floatAttr("alpha", 1.67326319217681884765625f);
-  float gamma = n.floatAttr("gamma", 1.05070102214813232421875f);
+  // The defaults are the floats nearest to these (onnx/defs/math); rounded
+  // before opset 6.
+  bool isOld = n.opset < 6;
+  float alpha =
+      n.floatAttr("alpha", isOld ? 1.6732f : 1.67326319217681884765625f);
+  float gamma =
+      n.floatAttr("gamma", isOld ? 1.0507f : 1.05070102214813232421875f);
   return buildFloatUnary(n, [&](const Scalars &s, Value x) {
     Value below = s.mul(s.number(alpha), s.make<math::ExpM1Op>(x));
     return s.mul(s.number(gamma), s.select(s.less(s.number(0), x), x, below));
@@ -269,7 +273,7 @@ static LogicalResult buildGelu(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> unaryOps() {
   static const OpEntry kOps[] = {
-      {"Abs", 6, kNewestOpset, 1, 1, 1, buildAbs},
+      {"Abs", 1, kNewestOpset, 1, 1, 1, buildAbs},
       {"Acos", 7, kNewestOpset, 1, 1, 1, buildMath<math::AcosOp>},
       {"Acosh", 9, kNewestOpset, 1, 1, 1, buildMath<math::AcoshOp>},
       {"Asin", 7, kNewestOpset, 1, 1, 1, buildMath<math::AsinOp>},
@@ -277,39 +281,39 @@ llvm::ArrayRef<OpEntry> unaryOps() {
       {"Atan", 7, kNewestOpset, 1, 1, 1, buildMath<math::AtanOp>},
       {"Atanh", 9, kNewestOpset, 1, 1, 1, buildMath<math::AtanhOp>},
       {"BitwiseNot", 18, kNewestOpset, 1, 1, 1, buildBitwiseNot},
-      {"Ceil", 6, kNewestOpset, 1, 1, 1, buildMath<math::CeilOp>},
+      {"Ceil", 1, kNewestOpset, 1, 1, 1, buildMath<math::CeilOp>},
       {"Celu", 12, kNewestOpset, 1, 1, 1, buildCelu},
       {"Cos", 7, kNewestOpset, 1, 1, 1, buildMath<math::CosOp>},
       {"Cosh", 9, kNewestOpset, 1, 1, 1, buildMath<math::CoshOp>},
-      {"Elu", 6, kNewestOpset, 1, 1, 1, buildElu},
+      {"Elu", 1, kNewestOpset, 1, 1, 1, buildElu},
       {"Erf", 9, kNewestOpset, 1, 1, 1, buildMath<math::ErfOp>},
-      {"Exp", 6, kNewestOpset, 1, 1, 1, buildMath<math::ExpOp>},
-      {"Floor", 6, kNewestOpset, 1, 1, 1, buildMath<math::FloorOp>},
+      {"Exp", 1, kNewestOpset, 1, 1, 1, buildMath<math::ExpOp>},
+      {"Floor", 1, kNewestOpset, 1, 1, 1, buildMath<math::FloorOp>},
       {"Gelu", 20, kNewestOpset, 1, 1, 1, buildGelu},
-      {"HardSigmoid", 6, kNewestOpset, 1, 1, 1, buildHardSigmoid},
+      {"HardSigmoid", 1, kNewestOpset, 1, 1, 1, buildHardSigmoid},
       {"HardSwish", 14, kNewestOpset, 1, 1, 1, buildHardSwish},
       {"IsInf", 10, kNewestOpset, 1, 1, 1, buildIsInf},
       {"IsNaN", 9, kNewestOpset, 1, 1, 1, buildIsNaN},
-      {"LeakyRelu", 6, kNewestOpset, 1, 1, 1, buildLeakyRelu},
-      {"Log", 6, kNewestOpset, 1, 1, 1, buildMath<math::LogOp>},
+      {"LeakyRelu", 1, kNewestOpset, 1, 1, 1, buildLeakyRelu},
+      {"Log", 1, kNewestOpset, 1, 1, 1, buildMath<math::LogOp>},
       {"Mish", 18, kNewestOpset, 1, 1, 1, buildMish},
-      {"Neg", 6, kNewestOpset, 1, 1, 1, buildNeg},
+      {"Neg", 1, kNewestOpset, 1, 1, 1, buildNeg},
       {"Not", 1, kNewestOpset, 1, 1, 1, buildNot},
-      {"Reciprocal", 6, kNewestOpset, 1, 1, 1, buildReciprocal},
-      {"Relu", 6, kNewestOpset, 1, 1, 1, buildRelu},
+      {"Reciprocal", 1, kNewestOpset, 1, 1, 1, buildReciprocal},
+      {"Relu", 1, kNewestOpset, 1, 1, 1, buildRelu},
       {"Round", 11, kNewestOpset, 1, 1, 1, buildMath<math::RoundEvenOp>},
-      {"Selu", 6, kNewestOpset, 1, 1, 1, buildSelu},
+      {"Selu", 1, kNewestOpset, 1, 1, 1, buildSelu},
       {"Shrink", 9, kNewestOpset, 1, 1, 1, buildShrink},
-      {"Sigmoid", 6, kNewestOpset, 1, 1, 1, buildSigmoid},
+      {"Sigmoid", 1, kNewestOpset, 1, 1, 1, buildSigmoid},
       {"Sign", 9, kNewestOpset, 1, 1, 1, buildSign},
       {"Sin", 7, kNewestOpset, 1, 1, 1, buildMath<math::SinOp>},
       {"Sinh", 9, kNewestOpset, 1, 1, 1, buildMath<math::SinhOp>},
       {"Softplus", 1, kNewestOpset, 1, 1, 1, buildSoftplus},
       {"Softsign", 1, kNewestOpset, 1, 1, 1, buildSoftsign},
-      {"Sqrt", 6, kNewestOpset, 1, 1, 1, buildMath<math::SqrtOp>},
+      {"Sqrt", 1, kNewestOpset, 1, 1, 1, buildMath<math::SqrtOp>},
       {"Swish", 24, kNewestOpset, 1, 1, 1, buildSwish},
       {"Tan", 7, kNewestOpset, 1, 1, 1, buildMath<math::TanOp>},
-      {"Tanh", 6, kNewestOpset, 1, 1, 1, buildMath<math::TanhOp>},
+      {"Tanh", 1, kNewestOpset, 1, 1, 1, buildMath<math::TanhOp>},
       {"ThresholdedRelu", 10, kNewestOpset, 1, 1, 1, buildThresholdedRelu},
   };
   return kOps;
