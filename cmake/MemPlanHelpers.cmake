@@ -33,6 +33,11 @@ if(MEMPLAN_SANITIZE)
                       -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(MEMPLAN_FUZZ)
+  # Coverage that libFuzzer steers by; its main() is linked into fuzzers alone.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # memplan_add_library(NAME sources... [LINK libs...])
 # A static library of the project. Public headers live in include/.
@@ -65,4 +70,18 @@ function(memplan_add_unittest name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
   add_test(NAME unit/${name} COMMAND ${name})
+endfunction()
+
+# memplan_add_fuzzer(NAME sources... [LINK libs...])
+# A libFuzzer program. It is registered with CTest as fuzz/NAME, where it goes
+# through its seeds and the inputs that once failed, then through MEMPLAN_FUZZ_RUNS
+# mutations of them, always the same ones.
+function(memplan_add_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  target_compile_options(${name} PRIVATE -fno-rtti)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_test(NAME fuzz/${name}
+    COMMAND ${PROJECT_SOURCE_DIR}/test/fuzz/run.sh $<TARGET_FILE:${name}> ${MEMPLAN_FUZZ_RUNS})
 endfunction()

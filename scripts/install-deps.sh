@@ -43,13 +43,14 @@ for package in "${packages[@]}"; do
   [ "$status" = installed ] || missing+=("$package")
 done
 stamp=$venv/requirements.installed
-venv_is_current() { cmp -s "$root/python/requirements.txt" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; }
+requirements=("$root/python/requirements.txt" "$root/python/model-packages.txt")
+venv_is_current() { cat "${requirements[@]}" | cmp -s - "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; }
 
 if [ ${#missing[@]} -gt 0 ]; then
   say "will install by apt: ${missing[*]}"
 fi
 if ! venv_is_current; then
-  say "will install into build/venv: $(grep -v '^#' "$root/python/requirements.txt" | xargs)"
+  say "will install into build/venv: $(grep -hv '^#' "${requirements[@]}" | xargs)"
 fi
 [ -z "$dry_run" ] || exit 0
 
@@ -61,6 +62,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 if ! venv_is_current; then
   python3 -m venv "$venv"
-  "$venv/bin/python" -m pip install --disable-pip-version-check -r "$root/python/requirements.txt"
-  cp "$root/python/requirements.txt" "$stamp"
+  "$venv/bin/python" -m pip install --disable-pip-version-check -r "${requirements[0]}"
+  "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps -r "${requirements[1]}"
+  cat "${requirements[@]}" > "$stamp"
 fi

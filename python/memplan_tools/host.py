@@ -149,6 +149,10 @@ class HostModel:
         self._load = function(f"{self.name}_load", ctypes.c_int, pointers, ctypes.c_char_p, ctypes.c_void_p)
         self._run = function(f"{self.name}_run", ctypes.c_int, ctypes.c_void_p, pointers, pointers, ctypes.c_void_p)
         self._free = function(f"{self.name}_free", None, ctypes.c_void_p)
+        # Only models with outputs whose extents the run tells have it.
+        self._output_shape = (function(f"{self.name}_output_shape", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t,
+                                       ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p)
+                              if hasattr(self.library, f"{self.name}_output_shape") else None)
         self.weights_bytes = function(f"{self.name}_weights_bytes", ctypes.c_size_t)()
         self.arena_bytes = function(f"{self.name}_arena_bytes", ctypes.c_size_t)()
         self._last_error = function("memplan_last_error", ctypes.c_char_p)
@@ -190,7 +194,17 @@ class HostModel:
         for info, before, after in zip(self.inputs, given, arrays):
             if before.tobytes() != after.tobytes():
                 raise HostError(f"{self.name}_run wrote to the caller's input {info.name.decode()!r}")
-        return results
+        return {name: self._cut(i, array) for i, (name, array) in enumerate(results.items())}
+
+    def _cut(self, output: int, array: np.ndarray) -> np.ndarray:
+        """The part of an output that the run filled, where only the run tells its extents."""
+        if not self._output_shape or array.ndim == 0:
+            return array
+        extents = (ctypes.c_int64 * array.ndim)()
+        self._check(self._output_shape(self._handle, output, extents, None), "output_shape")
+        if any(not 0 <= extent <= bound for extent, bound in zip(extents, array.shape)):
+            raise HostError(f"{self.name}: output {output} has extents {list(extents)} of at most {list(array.shape)}")
+        return np.ascontiguousarray(array[tuple(slice(extents[i]) for i in range(array.ndim))])
 
     def close(self):
         if self._handle:

@@ -35,20 +35,73 @@ static ExitCode reportIO(MLIRContext &context, llvm::Error failure) {
   return ExitCode::UsageOrIO;
 }
 
-/// NAME=N of each `--dim`.
-static FailureOr<llvm::StringMap<int64_t>> parseDims(ArrayRef<std::string> dims,
-                                                     MLIRContext &context) {
-  llvm::StringMap<int64_t> parsed;
-  for (StringRef dim : dims) {
-    auto [name, text] = dim.rsplit('=');
-    int64_t extent;
-    if (name.empty() || text.getAsInteger(10, extent) || extent < 0)
-      return error(context) << "--dim=" << dim
-                            << " is not NAME=N with N a whole number of at "
-                               "least 0";
-    if (!parsed.try_emplace(name, extent).second)
-      return error(context) << "--dim gives " << name << " more than once";
+/// What `flag` says of each name, by `parse`, whose failure is an error that
+/// says what is `accepted`.
+template <typename T>
+static LogicalResult
+parseNamed(StringRef flag, ArrayRef<std::string> given, StringRef accepted,
+           llvm::function_ref<std::optional<T>(StringRef)> parse,
+           MLIRContext &context, llvm::StringMap<T> &parsed) {
+  for (StringRef entry : given) {
+    auto [name, text] =
+        flag == "input-value" ? entry.split('=') : entry.rsplit('=');
+    std::optional<T> value;
+    if (!name.empty() && entry.contains('='))
+      value = parse(text);
+    if (!value)
+      return error(context)
+             << "--" << flag << "=" << entry << " is not " << accepted;
+    if (!parsed.try_emplace(name, std::move(*value)).second)
+      return error(context)
+             << "--" << flag << " gives " << name << " more than once";
   }
+  return success();
+}
+
+static std::optional<int64_t> parseExtent(StringRef text) {
+  int64_t extent;
+  if (text.getAsInteger(10, extent) || extent < 0)
+    return std::nullopt;
+  return extent;
+}
+
+/// N0xN1x..., or `scalar`.
+static std::optional<SmallVector<int64_t>> parseShape(StringRef text) {
+  SmallVector<int64_t> shape;
+  SmallVector<StringRef> parts;
+  if (text != "scalar")
+    text.split(parts, 'x');
+  for (StringRef part : parts) {
+    auto extent = parseExtent(part);
+    if (!extent)
+      return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+/// The flags that say what the model's file leaves open.
+static FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
+                                                   MLIRContext &context) {
+  ImportOptions parsed;
+  parsed.externalDataRoot = options.externalDataRoot;
+  auto keepText = [](StringRef text) { return std::optional(text.str()); };
+  if (failed(parseNamed<int64_t>("dim", options.dims,
+                                 "NAME=N with N a whole number of at least 0",
+                                 parseExtent, context, parsed.dims)) ||
+      failed(parseNamed<SmallVector<int64_t>>(
+          "input-shape", options.inputShapes,
+          "NAME=N0xN1x... with whole numbers of at least 0, or NAME=scalar",
+          parseShape, context, parsed.inputShapes)) ||
+      failed(parseNamed<std::string>("input-value", options.inputValues,
+                                     "NAME=V0,V1,... or NAME=@FILE", keepText,
+                                     context, parsed.inputValues)) ||
+      failed(parseNamed<int64_t>("sequence-length", options.sequenceLengths,
+                                 "NAME=N with N a whole number of at least 0",
+                                 parseExtent, context, parsed.sequenceLengths)))
+    return failure();
+  for (StringRef name : options.absent)
+    parsed.absent.insert(name);
   return parsed;
 }
 
@@ -64,24 +117,30 @@ bool isONNX(StringRef path) { return path.ends_with_insensitive(".onnx"); }
 
 OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
                                 MLIRContext &context, ExitCode &code) {
-  auto dims = parseDims(options.dims, context);
-  if (failed(dims)) {
+  auto importOptions = parseImportOptions(options, context);
+  if (failed(importOptions)) {
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
   if (isONNX(options.input)) {
-    ImportOptions importOptions;
-    importOptions.dims = std::move(*dims);
     ImportErrorKind kind = ImportErrorKind::InvalidModel;
-    auto module = importONNX(options.input, context, importOptions, &kind);
+    auto module = importONNX(options.input, context, *importOptions, &kind);
     if (succeeded(module))
       return std::move(*module);
     code = static_cast<ExitCode>(kind);
     return nullptr;
   }
-  if (!dims->empty()) {
-    error(context) << "--dim binds the symbolic dims of an ONNX model; "
-                   << options.input << " is read as MLIR";
+  for (auto [flag, isAbsent] :
+       {std::pair{"--dim", options.dims.empty()},
+        std::pair{"--input-shape", options.inputShapes.empty()},
+        std::pair{"--input-value", options.inputValues.empty()},
+        std::pair{"--sequence-length", options.sequenceLengths.empty()},
+        std::pair{"--absent", options.absent.empty()},
+        std::pair{"--external-data-root", options.externalDataRoot.empty()}}) {
+    if (isAbsent)
+      continue;
+    error(context) << flag << " is about an ONNX model; " << options.input
+                   << " is read as MLIR";
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
@@ -117,8 +176,15 @@ static std::string hashFile(StringRef path) {
 /// The settings that shape the emitted files, as a command line.
 static std::string describeSettings(const DriverOptions &options) {
   std::string text;
-  for (const std::string &dim : options.dims)
-    text += "--dim " + dim + " ";
+  auto add = [&](const char *flag, const std::vector<std::string> &entries) {
+    for (const std::string &entry : entries)
+      text += std::string(flag) + " " + entry + " ";
+  };
+  add("--dim", options.dims);
+  add("--input-shape", options.inputShapes);
+  add("--input-value", options.inputValues);
+  add("--sequence-length", options.sequenceLengths);
+  add("--absent", options.absent);
   for (auto [isOff, flag] : {std::pair{options.noReuse, "--no-reuse "},
                              std::pair{options.noSchedule, "--no-schedule "},
                              std::pair{options.noForward, "--no-forward "},

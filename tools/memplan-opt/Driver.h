@@ -26,6 +26,11 @@ struct DriverOptions {
   EmitKind emit = EmitKind::MLIR;
   /// `--dim NAME=N`, as given.
   std::vector<std::string> dims;
+  /// `--input-shape NAME=N0xN1`, `--input-value NAME=V0,V1`,
+  /// `--sequence-length NAME=N` and `--absent NAME`, as given.
+  std::vector<std::string> inputShapes, inputValues, sequenceLengths, absent;
+  /// One more folder of external data.
+  std::string externalDataRoot;
   bool noReuse = false;
   /// Techniques that are switched off.
   bool noSchedule = false, noForward = false, noInPlace = false,

@@ -41,6 +41,35 @@ llvm::cl::list<std::string>
     dims("dim", llvm::cl::desc("Extent of a symbolic dimension of the model"),
          llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
 
+llvm::cl::list<std::string> inputShapes(
+    "input-shape",
+    llvm::cl::desc("Shape of an input, or of a sequence's element NAME[I], "
+                   "which binds its symbolic dimensions"),
+    llvm::cl::value_desc("NAME=N0xN1x..."), llvm::cl::cat(category));
+
+llvm::cl::list<std::string> inputValues(
+    "input-value",
+    llvm::cl::desc("Value of an input that must be known when compiling, such "
+                   "as a shape; it is no input of the emitted code. @FILE has "
+                   "a serialized TensorProto"),
+    llvm::cl::value_desc("NAME=V0,V1,...|@FILE"), llvm::cl::cat(category));
+
+llvm::cl::opt<std::string> externalDataRoot(
+    "external-data-root",
+    llvm::cl::desc("One more folder in which external data may lie, also "
+                   "behind symbolic links in the model's own folder"),
+    llvm::cl::value_desc("DIR"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string> sequenceLengths(
+    "sequence-length",
+    llvm::cl::desc("Length of an input that is a sequence; its elements become "
+                   "the inputs NAME[0], NAME[1], ..."),
+    llvm::cl::value_desc("NAME=N"), llvm::cl::cat(category));
+
+llvm::cl::list<std::string>
+    absent("absent", llvm::cl::desc("An optional input that has no value"),
+           llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
+
 llvm::cl::opt<bool>
     noReuse("no-reuse",
             llvm::cl::desc(
@@ -142,15 +171,17 @@ void printDiagnostic(mlir::Diagnostic &diagnostic, llvm::StringRef severity) {
   llvm::errs() << severity << ": " << diagnostic << "\n";
 }
 
-/// Errors as MLIR prints them, one a line, and their notes, which MLIR drops.
-/// The whole op would be a note too, and a function is one.
-void printErrorsWithNotes(mlir::MLIRContext &context) {
+/// Errors and warnings as MLIR prints them, one a line, and their notes, which
+/// MLIR drops. The whole op would be a note too, and a function is one.
+void printDiagnostics(mlir::MLIRContext &context) {
   if (!isGiven("mlir-print-op-on-diagnostic"))
     context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+    bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+    if (!isError &&
+        diagnostic.getSeverity() != mlir::DiagnosticSeverity::Warning)
       return;
-    printDiagnostic(diagnostic, "error");
+    printDiagnostic(diagnostic, isError ? "error" : "warning");
     for (mlir::Diagnostic &note : diagnostic.getNotes())
       printDiagnostic(note, "note");
   });
@@ -162,7 +193,7 @@ ExitCode runPassesOnModel(const DriverOptions &options,
   std::string text;
   {
     mlir::MLIRContext context(registry);
-    printErrorsWithNotes(context);
+    printDiagnostics(context);
     ExitCode code = ExitCode::Done;
     auto module = loadModel(options, context, code);
     if (!module)
@@ -206,6 +237,11 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   if (isGiven("o"))
     options.output = output.str();
   options.dims = dims;
+  options.inputShapes = inputShapes;
+  options.inputValues = inputValues;
+  options.externalDataRoot = externalDataRoot;
+  options.sequenceLengths = sequenceLengths;
+  options.absent = absent;
   options.noReuse = noReuse;
   options.noSchedule = noSchedule;
   options.noForward = noForward;
@@ -239,7 +275,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
                      ? static_cast<EmitKind>(emitKind)
                      : EmitKind::Explanation;
   mlir::MLIRContext context(registry);
-  printErrorsWithNotes(context);
+  printDiagnostics(context);
   return compile(options, context);
 }
 

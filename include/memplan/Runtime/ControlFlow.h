@@ -102,6 +102,14 @@ memplan_status checkDivision(const char *what, T dividend, T divisor) {
               "%s: the least number has no quotient by -1", what);
 }
 
+/// What must hold for the run to go on, such as that a branch is possible.
+inline memplan_status checkThat(bool holds, const char *what,
+                                const char *message) {
+  if (holds)
+    return MEMPLAN_OK;
+  return fail(MEMPLAN_ERROR_ARGUMENT, "%s: %s", what, message);
+}
+
 /// A loop's step that is not known before.
 template <class T>
 memplan_status checkStep(const char *what, T step) {

@@ -32,6 +32,15 @@ public:
     if (!errors.empty() && !earlier.errors.empty())
       errors.back().attachNote() << text << earlier.errors.front().str();
   }
+  /// Adds the way out to this attempt's last error.
+  void note(const llvm::Twine &text) {
+    if (!errors.empty())
+      errors.back().attachNote() << text;
+  }
+  /// Its first error, for messages.
+  std::string text() const {
+    return errors.empty() ? std::string() : errors.front().str();
+  }
   void drop() {
     forgetKind();
     clear();

@@ -1,7 +1,10 @@
 //===- ConditionalOps.cpp - If --------------------------------------------===//
 
+#include "Attempt.h"
 #include "ControlFlow.h"
 #include "OpTable.h"
+#include "TensorOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -17,6 +20,8 @@ struct Branch {
   /// Its ops, in a block that has no place yet.
   Region region;
   SmallVector<ImportedTensor *> outputs;
+  /// Why it cannot be built, if so.
+  std::string fault;
 };
 } // namespace
 
@@ -25,62 +30,168 @@ struct Branch {
 static LogicalResult checkSameType(NodeBuilder &n, unsigned i,
                                    const ImportedTensor &x,
                                    const ImportedTensor &y) {
-  if (x.dtype == y.dtype && x.type == y.type)
+  if (&x == &y)
     return success();
+  if (x.form == y.form && x.elements.size() == y.elements.size()) {
+    for (auto [a, b] : llvm::zip_equal(x.elements, y.elements))
+      if (failed(checkSameType(n, i, *a, *b)))
+        return failure();
+    if (x.isList() || (x.dtype == y.dtype && x.type == y.type))
+      return x.isList() ? success()
+                        : success(succeeded(n.checkStatic(x)) &&
+                                  succeeded(n.checkStatic(y)));
+  }
   return n.unsupported() << "the output " << quoted(n.outputName(i)) << " is "
-                         << typeText(x.dtype, x.shape())
-                         << " from 'then_branch', "
-                         << typeText(y.dtype, y.shape())
+                         << typeText(x) << " from 'then_branch', "
+                         << typeText(y)
                          << " from 'else_branch'; branches of one type, or a "
-                            "condition that is known at import, are accepted";
+                            "condition that is known when compiling, are "
+                            "accepted; the condition depends on "
+                         << n.originText(&n.input(0)) << " (see --input-value)";
 }
 
-static void endBranch(NodeBuilder &n, Branch &branch,
-                      ArrayRef<unsigned> indices) {
+namespace {
+/// A tensor from each of the branches, of which the condition chooses one.
+struct Alternative {
+  ImportedTensor *tensors[2];
+  Value chosen;
+};
+} // namespace
+
+/// The tensors that differ between two outputs of one structure.
+static void collect(ImportedTensor &x, ImportedTensor &y,
+                    SmallVectorImpl<Alternative> &alternatives) {
+  if (&x == &y)
+    return;
+  if (!x.isList())
+    alternatives.push_back({{&x, &y}, {}});
+  for (auto [a, b] : llvm::zip_equal(x.elements, y.elements))
+    collect(*a, *b, alternatives);
+}
+
+/// What the two become, taking the alternatives in the order of `collect`.
+static ImportedTensor *choose(NodeBuilder &n, ImportedTensor &x,
+                              ImportedTensor &y,
+                              ArrayRef<Alternative> &alternatives) {
+  if (&x == &y)
+    return &x;
+  if (!x.isList())
+    return keepValue(n, alternatives.consume_front().chosen, x.dtype, x.name);
+  ImportedTensor list;
+  list.name = x.name;
+  list.form = x.form;
+  for (auto [a, b] : llvm::zip_equal(x.elements, y.elements))
+    list.elements.push_back(choose(n, *a, *b, alternatives));
+  return n.keep(std::move(list));
+}
+
+static void endBranch(NodeBuilder &n, Branch &branch, unsigned which,
+                      ArrayRef<Alternative> alternatives) {
   OpBuilder::InsertionGuard guard(n.b);
   n.b.setInsertionPointToEnd(&branch.region.front());
   SmallVector<Value> results;
-  for (unsigned i : indices)
-    results.push_back(n.value(*branch.outputs[i]));
+  for (const Alternative &alternative : alternatives)
+    results.push_back(n.value(*alternative.tensors[which]));
   scf::YieldOp::create(n.b, n.loc, results);
+}
+
+static LogicalResult buildBranch(NodeBuilder &n, Branch &branch) {
+  return buildBlock(n, branch.region, {}, [&](Block &) {
+    auto outputs = n.importAnyGraph(branch.name, *branch.graph, {});
+    if (failed(outputs))
+      return failure();
+    branch.outputs = *outputs;
+    return success();
+  });
+}
+
+/// A tensor of `like`'s type with any elements; for a list one of each.
+static ImportedTensor *makeLike(NodeBuilder &n, const ImportedTensor &like) {
+  if (!like.isList())
+    return keepValue(n, empty(n, like.shape(), like.type.getElementType()),
+                     like.dtype, like.name);
+  ImportedTensor list;
+  list.name = like.name;
+  list.form = like.form;
+  for (const ImportedTensor *element : like.elements)
+    list.elements.push_back(makeLike(n, *element));
+  return n.keep(std::move(list));
+}
+
+/// A branch whose shapes are impossible for the model's inputs as they are
+/// bound, while the other one's are possible: to take it is an error of the
+/// run. It makes what the other one makes.
+static void buildRefusal(NodeBuilder &n, Branch &branch, const Branch &other) {
+  branch.region.getBlocks().clear();
+  (void)buildBlock(n, branch.region, {}, [&](Block &) {
+    Value isPossible =
+        arith::ConstantOp::create(n.b, n.loc, n.b.getBoolAttr(false));
+    cf::AssertOp::create(
+        n.b, n.loc, isPossible,
+        "the branch " + quoted(branch.name) +
+            " is impossible for inputs of these shapes: " + branch.fault);
+    for (const ImportedTensor *output : other.outputs)
+      branch.outputs.push_back(makeLike(n, *output));
+    return success();
+  });
+  n.getReporter().warning()
+      << "a branch that cannot be built is an error of the run if it is "
+         "taken: "
+      << branch.fault;
+}
+
+static LogicalResult buildBranches(NodeBuilder &n,
+                                   MutableArrayRef<Branch> branches) {
+  Reporter &reporter = n.getReporter();
+  for (unsigned i : {0, 1}) {
+    Attempt attempt(reporter);
+    bool isBuilt = succeeded(buildBranch(n, branches[i]));
+    attempt.stop();
+    if (isBuilt)
+      continue;
+    if (reporter.kind() != ImportErrorKind::InvalidModel ||
+        !branches[1 - i].fault.empty())
+      return failure();
+    branches[i].fault = attempt.text();
+    attempt.drop();
+  }
+  for (unsigned i : {0, 1})
+    if (!branches[i].fault.empty())
+      buildRefusal(n, branches[i], branches[1 - i]);
+  return success();
 }
 
 static LogicalResult buildDynamicIf(NodeBuilder &n,
                                     MutableArrayRef<Branch> branches) {
-  for (Branch &branch : branches)
-    if (failed(buildBlock(n, branch.region, {}, [&](Block &) {
-          auto outputs = n.importGraph(branch.name, *branch.graph, {});
-          if (failed(outputs))
-            return failure();
-          branch.outputs = *outputs;
-          return success();
-        })))
-      return failure();
-  SmallVector<unsigned> indices;
+  if (failed(buildBranches(n, branches)))
+    return failure();
+  SmallVector<Alternative> alternatives;
   for (unsigned i = 0; i < n.numOutputs(); ++i) {
     if (!n.wantsOutput(i))
       continue;
     ImportedTensor &x = *branches[0].outputs[i], &y = *branches[1].outputs[i];
     if (failed(checkSameType(n, i, x, y)))
       return failure();
-    if (&x != &y)
-      indices.push_back(i);
-    else if (failed(n.aliasResult(i, x)))
-      return failure();
+    collect(x, y, alternatives);
   }
-  if (indices.empty())
-    return success();
-  SmallVector<Type> types;
-  for (unsigned i : indices)
-    types.push_back(branches[0].outputs[i]->type);
-  for (Branch &branch : branches)
-    endBranch(n, branch, indices);
-  auto op = scf::IfOp::create(n.b, n.loc, types, readScalar(n, n.input(0)),
-                              /*withElseRegion=*/true);
-  op.getThenRegion().takeBody(branches[0].region);
-  op.getElseRegion().takeBody(branches[1].region);
-  for (auto [i, value] : llvm::zip(indices, op.getResults()))
-    if (failed(n.result(i, value, branches[0].outputs[i]->dtype)))
+  if (!alternatives.empty()) {
+    SmallVector<Type> types;
+    for (const Alternative &alternative : alternatives)
+      types.push_back(alternative.tensors[0]->type);
+    for (unsigned which = 0; which < 2; ++which)
+      endBranch(n, branches[which], which, alternatives);
+    auto op = scf::IfOp::create(n.b, n.loc, types, readScalar(n, n.input(0)),
+                                /*withElseRegion=*/true);
+    op.getThenRegion().takeBody(branches[0].region);
+    op.getElseRegion().takeBody(branches[1].region);
+    for (auto [alternative, value] : llvm::zip(alternatives, op.getResults()))
+      alternative.chosen = value;
+  }
+  ArrayRef<Alternative> rest(alternatives);
+  for (unsigned i = 0; i < n.numOutputs(); ++i)
+    if (n.wantsOutput(i) &&
+        failed(n.aliasResult(i, *choose(n, *branches[0].outputs[i],
+                                        *branches[1].outputs[i], rest))))
       return failure();
   return success();
 }
@@ -93,14 +204,15 @@ static LogicalResult buildIf(NodeBuilder &n) {
         failed(checkCounts(n, branch.name, *branch.graph, 0, n.numOutputs())))
       return failure();
   }
-  if (failed(checkCondition(n, n.input(0), "the condition")))
+  if (failed(n.checkStatic(n.input(0))) ||
+      failed(checkCondition(n, n.input(0), "the condition")))
     return failure();
   std::optional<bool> condition = knownBool(n.input(0));
   if (!condition)
     return buildDynamicIf(n, branches);
   // The other branch is not even looked at: its shapes may be impossible here.
   Branch &taken = branches[*condition ? 0 : 1];
-  auto outputs = n.importGraph(taken.name, *taken.graph, {});
+  auto outputs = n.importAnyGraph(taken.name, *taken.graph, {});
   if (failed(outputs))
     return failure();
   for (auto [i, output] : llvm::enumerate(*outputs))
@@ -112,7 +224,7 @@ static LogicalResult buildIf(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> conditionalOps() {
   static const OpEntry kOps[] = {
-      {"If", 1, kNewestOpset, 1, 1, kVariadic, buildIf},
+      {"If", 1, kNewestOpset, 1, 1, kVariadic, buildIf, "", true},
   };
   return kOps;
 }

@@ -69,10 +69,17 @@ static std::pair<StringRef, StringRef> decodeEntry(WireReader &outer) {
   return entry;
 }
 
-static Tensor decodeTensor(WireReader &outer) {
-  Tensor tensor;
+LogicalResult memplan::onnx::decodeTensor(StringRef bytes, Tensor &tensor) {
   std::optional<StringRef> raw;
-  WireReader reader(outer.bytes());
+  // An empty field says nothing.
+  auto noteTyped = [&](WireReader &reader) {
+    bool isEmpty = reader.type() == WireType::Bytes && reader.bytes().empty();
+    if (isEmpty || tensor.typedField == reader.number())
+      return;
+    ++tensor.numForms;
+    tensor.typedField = reader.number();
+  };
+  WireReader reader(bytes);
   while (reader.next()) {
     switch (reader.number()) {
     case 1:
@@ -85,11 +92,13 @@ static Tensor decodeTensor(WireReader &outer) {
       tensor.isSegment = true;
       break;
     case 4:
+      noteTyped(reader);
       appendFixed(reader, tensor, 4);
       break;
     case 5:
     case 7:
     case 11:
+      noteTyped(reader);
       appendVarints(reader, tensor.ints);
       break;
     case 6:
@@ -102,6 +111,7 @@ static Tensor decodeTensor(WireReader &outer) {
       raw = reader.bytes();
       break;
     case 10:
+      noteTyped(reader);
       appendFixed(reader, tensor, 8);
       break;
     case 13:
@@ -112,11 +122,16 @@ static Tensor decodeTensor(WireReader &outer) {
       break;
     }
   }
-  // An empty raw_data beside typed data says nothing.
-  if (raw && !(raw->empty() && (tensor.raw || !tensor.ints.empty() ||
-                                !tensor.scattered.empty())))
+  if (raw && !(raw->empty() && (tensor.typedField != 0 || tensor.isExternal))) {
+    ++tensor.numForms;
     tensor.raw = raw;
-  if (reader.malformed())
+  }
+  return llvm::success(!reader.malformed());
+}
+
+static Tensor decodeTensor(WireReader &outer) {
+  Tensor tensor;
+  if (failed(decodeTensor(outer.bytes(), tensor)))
     outer.setMalformed();
   return tensor;
 }
@@ -128,6 +143,98 @@ struct Nesting {
   bool isTooDeep = false;
 };
 } // namespace
+
+static Dim decodeDim(WireReader &outer) {
+  Dim dim;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1)
+      dim.size = reader.varint();
+    else if (reader.number() == 2)
+      dim.param = reader.bytes();
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return dim;
+}
+
+static void decodeTensorType(WireReader &outer, ValueInfo &info) {
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1) {
+      info.dataType = reader.varint();
+    } else if (reader.number() == 2) {
+      info.shape.emplace();
+      WireReader shape(reader.bytes());
+      while (shape.next())
+        if (shape.number() == 1)
+          info.shape->push_back(decodeDim(shape));
+      if (shape.malformed())
+        reader.setMalformed();
+    }
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+}
+
+/// A TypeProto; `depth` is how many of them enclose it.
+static void decodeType(WireReader &outer, ValueInfo &info, int depth = 0) {
+  // Deeper types than optional(sequence(tensor)) have no meaning here.
+  static constexpr int kDeepest = 4;
+  auto addKind = [&](StringRef kind) {
+    if (depth == 0)
+      info.kind = kind;
+    else
+      info.inner.push_back(kind);
+  };
+  auto decodeInner = [&](WireReader &at) {
+    WireReader reader(at.bytes());
+    while (reader.next())
+      if (reader.number() == 1 && depth < kDeepest)
+        decodeType(reader, info, depth + 1);
+    if (reader.malformed())
+      at.setMalformed();
+  };
+  WireReader type(outer.bytes());
+  while (type.next()) {
+    switch (type.number()) {
+    case 1:
+      addKind("tensor");
+      decodeTensorType(type, info);
+      break;
+    case 4:
+      addKind("sequence");
+      decodeInner(type);
+      break;
+    case 5:
+      addKind("map");
+      break;
+    case 8:
+      addKind("sparse tensor");
+      break;
+    case 9:
+      addKind("optional");
+      decodeInner(type);
+      break;
+    }
+  }
+  if (type.malformed())
+    outer.setMalformed();
+}
+
+static ValueInfo decodeValueInfo(WireReader &outer) {
+  ValueInfo info;
+  WireReader reader(outer.bytes());
+  while (reader.next()) {
+    if (reader.number() == 1)
+      info.name = reader.bytes();
+    else if (reader.number() == 2)
+      decodeType(reader, info);
+  }
+  if (reader.malformed())
+    outer.setMalformed();
+  return info;
+}
 
 static Graph decodeGraph(WireReader &outer, Nesting &nesting);
 
@@ -184,6 +291,12 @@ static NodeAttribute decodeAttribute(WireReader &outer, Nesting &nesting) {
     case 9:
       attribute.strings.push_back(reader.bytes());
       break;
+    case 14: {
+      auto type = std::make_shared<ValueInfo>();
+      decodeType(reader, *type);
+      attribute.tp = std::move(type);
+      break;
+    }
     case 20:
       attribute.type = reader.varint();
       break;
@@ -228,76 +341,6 @@ static Node decodeNode(WireReader &outer, Nesting &nesting) {
   if (reader.malformed())
     outer.setMalformed();
   return node;
-}
-
-static Dim decodeDim(WireReader &outer) {
-  Dim dim;
-  WireReader reader(outer.bytes());
-  while (reader.next()) {
-    if (reader.number() == 1)
-      dim.size = reader.varint();
-    else if (reader.number() == 2)
-      dim.param = reader.bytes();
-  }
-  if (reader.malformed())
-    outer.setMalformed();
-  return dim;
-}
-
-static void decodeTensorType(WireReader &outer, ValueInfo &info) {
-  WireReader reader(outer.bytes());
-  while (reader.next()) {
-    if (reader.number() == 1) {
-      info.dataType = reader.varint();
-    } else if (reader.number() == 2) {
-      info.shape.emplace();
-      WireReader shape(reader.bytes());
-      while (shape.next())
-        if (shape.number() == 1)
-          info.shape->push_back(decodeDim(shape));
-      if (shape.malformed())
-        reader.setMalformed();
-    }
-  }
-  if (reader.malformed())
-    outer.setMalformed();
-}
-
-static ValueInfo decodeValueInfo(WireReader &outer) {
-  ValueInfo info;
-  WireReader reader(outer.bytes());
-  while (reader.next()) {
-    if (reader.number() == 1) {
-      info.name = reader.bytes();
-    } else if (reader.number() == 2) {
-      WireReader type(reader.bytes());
-      while (type.next()) {
-        switch (type.number()) {
-        case 1:
-          info.kind = "tensor";
-          decodeTensorType(type, info);
-          break;
-        case 4:
-          info.kind = "sequence";
-          break;
-        case 5:
-          info.kind = "map";
-          break;
-        case 8:
-          info.kind = "sparse tensor";
-          break;
-        case 9:
-          info.kind = "optional";
-          break;
-        }
-      }
-      if (type.malformed())
-        reader.setMalformed();
-    }
-  }
-  if (reader.malformed())
-    outer.setMalformed();
-  return info;
 }
 
 static Graph decodeGraph(WireReader &outer, Nesting &nesting) {

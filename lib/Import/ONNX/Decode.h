@@ -12,6 +12,9 @@ namespace memplan::onnx {
 /// of that shape; the result points into `bytes`.
 llvm::LogicalResult decodeModel(llvm::StringRef bytes, Model &model);
 
+/// The same for a serialized TensorProto.
+llvm::LogicalResult decodeTensor(llvm::StringRef bytes, Tensor &tensor);
+
 } // namespace memplan::onnx
 
 #endif // MEMPLAN_LIB_IMPORT_ONNX_DECODE_H

@@ -3,6 +3,8 @@
 #include "GraphImporter.h"
 
 #include "GraphImporterImpl.h"
+#include "InputValues.h"
+#include "memplan/Dialect/RunDims.h"
 #include "memplan/Dialect/Signedness.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -125,36 +127,32 @@ LogicalResult GraphImporter::checkSupport() {
 }
 
 LogicalResult GraphImporter::addInputs() {
-  SmallVector<const ValueInfo *> inputs;
-  for (const ValueInfo *given : givenInputs(scope.graph)) {
-    const ValueInfo &input = *given;
-    if (input.kind != "tensor")
-      return reporter.error(ImportErrorKind::Unsupported)
-             << "graph input " << quoted(input.name) << " is "
-             << (input.kind.empty() ? "of no stated type"
-                                    : ("a " + input.kind).str())
-             << "; a tensor is accepted";
-    if (!DType::fromCode(input.dataType))
-      return reporter.error(ImportErrorKind::Unsupported)
-             << "graph input " << quoted(input.name) << " has element type "
-             << dtypeName(input.dataType)
-             << "; float, double, float16, bfloat16, bool and integers of 8 to "
-                "64 bits are accepted";
-    if (!input.shape)
-      return reporter.error(ImportErrorKind::Unsupported)
-             << "graph input " << quoted(input.name)
-             << " has no shape; one with sizes or symbolic dims is accepted";
-    inputs.push_back(&input);
+  std::vector<const ValueInfo *> open;
+  for (const ValueInfo *input : givenInputs(scope.graph)) {
+    auto value = options.inputValues.find(input->name);
+    if (value == options.inputValues.end()) {
+      open.push_back(input);
+      continue;
+    }
+    auto constant = readInputValue(*input, value->second, reporter);
+    if (failed(constant))
+      return failure();
+    scope.tensors[input->name] = keep(std::move(*constant));
   }
-  FailureOr<Dims> bound = Dims::bind(inputs, options, reporter);
+  FailureOr<GraphInputs> read = GraphInputs::read(open, options, reporter);
+  if (failed(read) ||
+      failed(checkInputValues(givenInputs(scope.graph), options, reporter)))
+    return failure();
+  inputs = std::move(*read);
+  FailureOr<Dims> bound = Dims::bind(inputs.tensors(), options, reporter);
   if (failed(bound))
     return failure();
   dims = *bound;
 
   Block *entry = main.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
-  SmallVector<Type> types;
-  for (const ValueInfo *input : inputs) {
+  SmallVector<ImportedTensor *> tensors;
+  for (const ValueInfo *input : inputs.tensors()) {
     ImportedTensor imported;
     imported.name = input->name;
     imported.dtype = *DType::fromCode(input->dataType);
@@ -167,38 +165,104 @@ LogicalResult GraphImporter::addInputs() {
                                 << " of shape " << shapeText(shape)
                                 << " overflows: 64 bits cannot count its bytes";
     imported.type = RankedTensorType::get(shape, imported.dtype.type(&context));
-    types.push_back(imported.type);
     imported.value = entry->addArgument(imported.type, nameLoc(input->name));
-    scope.tensors[input->name] = keep(imported);
+    tensors.push_back(keep(imported));
   }
-  main.setFunctionType(builder.getFunctionType(types, {}));
-  for (auto [index, input] : llvm::enumerate(inputs)) {
-    main.setArgAttr(index, kNameAttr, builder.getStringAttr(input->name));
-    if (scope.find(input->name)->dtype.kind() == DType::Unsigned)
+  main.setFunctionType(builder.getFunctionType(entry->getArgumentTypes(), {}));
+  for (auto [index, tensor] : llvm::enumerate(tensors)) {
+    main.setArgAttr(index, kNameAttr, builder.getStringAttr(tensor->name));
+    if (tensor->dtype.kind() == DType::Unsigned)
       main.setArgAttr(index, kUnsignedAttr, builder.getUnitAttr());
   }
+  for (const GraphInputs::Input &input : inputs.inputs())
+    scope.tensors[input.declared->name] =
+        gather(input, ArrayRef(tensors).slice(input.first, input.count));
   return success();
+}
+
+/// An input of the tensors that it is made of.
+ImportedTensor *GraphImporter::gather(const GraphInputs::Input &input,
+                                      ArrayRef<ImportedTensor *> tensors) {
+  const ValueInfo &declared = *input.declared;
+  if (declared.kind == "tensor")
+    return tensors.front();
+  auto keepList = [&](Form form, ArrayRef<ImportedTensor *> elements) {
+    ImportedTensor list;
+    list.name = declared.name;
+    list.form = form;
+    list.elements.assign(elements.begin(), elements.end());
+    return keep(std::move(list));
+  };
+  if (declared.kind == "sequence")
+    return keepList(Form::Sequence, tensors);
+  if (!input.isPresent)
+    return keepList(Form::Optional, {});
+  if (declared.inner.front() == "tensor")
+    return keepList(Form::Optional, tensors);
+  return keepList(Form::Optional, keepList(Form::Sequence, tensors));
 }
 
 //===----------------------------------------------------------------------===//
 // The function
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// A result of the function.
+struct Result {
+  std::string name;
+  ImportedTensor *tensor;
+};
+} // namespace
+
+/// The tensors that an output is made of: the elements of a list are outputs
+/// of their own, NAME[0], NAME[1] and so on.
+static void flatten(ImportedTensor &tensor, std::string name,
+                    std::vector<Result> &results) {
+  if (tensor.form == Form::Tensor)
+    results.push_back({std::move(name), &tensor});
+  else if (tensor.form == Form::Optional)
+    for (ImportedTensor *element : tensor.elements)
+      flatten(*element, name, results);
+  else
+    for (auto [i, element] : llvm::enumerate(tensor.elements))
+      flatten(*element, name + "[" + std::to_string(i) + "]", results);
+}
+
+/// Extents that only the run tells follow the outputs.
 LogicalResult GraphImporter::addOutputs() {
-  SmallVector<Value> values;
+  std::vector<Result> results;
   for (const ValueInfo &output : scope.graph.outputs) {
     ImportedTensor &tensor = *scope.find(output.name);
     if (failed(checkDeclared(scope, output, tensor)))
       return failure();
-    values.push_back(materialize(builder, tensor, /*isTrial=*/false));
+    flatten(tensor, output.name.str(), results);
   }
+  SmallVector<Value> values;
+  SmallVector<std::pair<size_t, int64_t>> extents;
+  for (Result &result : results)
+    values.push_back(materialize(builder, *result.tensor, /*isTrial=*/false));
+  for (auto [i, result] : llvm::enumerate(results))
+    for (const RunDim &entry : result.tensor->runDims) {
+      values.push_back(entry.extent);
+      extents.push_back({i, entry.dim});
+    }
   func::ReturnOp::create(builder, main.getLoc(), values);
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(),
                                                ValueRange(values).getTypes()));
-  for (auto [index, output] : llvm::enumerate(scope.graph.outputs)) {
-    main.setResultAttr(index, kNameAttr, builder.getStringAttr(output.name));
-    if (scope.find(output.name)->dtype.kind() == DType::Unsigned)
+  for (auto [index, result] : llvm::enumerate(results)) {
+    main.setResultAttr(index, kNameAttr, builder.getStringAttr(result.name));
+    if (result.tensor->dtype.kind() == DType::Unsigned)
       main.setResultAttr(index, kUnsignedAttr, builder.getUnitAttr());
+  }
+  for (auto [i, extent] : llvm::enumerate(extents)) {
+    auto [output, dim] = extent;
+    std::string name =
+        "extent of dim " + std::to_string(dim) + " of " + results[output].name;
+    main.setResultAttr(results.size() + i, kNameAttr,
+                       builder.getStringAttr(name));
+    main.setResultAttr(
+        results.size() + i, kRunDimAttr,
+        builder.getI64ArrayAttr({static_cast<int64_t>(output), dim}));
   }
   return success();
 }

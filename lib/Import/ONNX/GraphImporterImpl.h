@@ -10,6 +10,8 @@
 
 #include "Dims.h"
 #include "Functions.h"
+#include "GraphCheck.h"
+#include "GraphInputs.h"
 #include "OpTable.h"
 #include "Scope.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +43,8 @@ private:
                                  const std::string &owner);
   mlir::LogicalResult checkSupport();
   mlir::LogicalResult addInputs();
+  ImportedTensor *gather(const GraphInputs::Input &input,
+                         llvm::ArrayRef<ImportedTensor *> tensors);
   mlir::LogicalResult addOutputs();
   void eraseDead();
 
@@ -85,6 +89,7 @@ private:
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp main;
+  GraphInputs inputs;
   Dims dims;
   Functions functions;
   /// The call whose function is being built, or null.

@@ -7,6 +7,7 @@
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -20,10 +21,11 @@ using namespace memplan;
 using namespace memplan::onnx;
 
 void memplan::registerImportDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, bufferization::BufferizationDialect,
-                  func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                  MemPlanDialect>();
+  registry
+      .insert<arith::ArithDialect, bufferization::BufferizationDialect,
+              cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
+              math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+              tensor::TensorDialect, MemPlanDialect>();
 }
 
 /// Decodes the file and checks that it is a model at all.
@@ -61,7 +63,8 @@ memplan::importONNX(StringRef path, MLIRContext &context,
 
   Reporter reporter(context, path);
   auto run = [&]() -> FailureOr<OwningOpRef<ModuleOp>> {
-    FailureOr<ModelFile> file = ModelFile::open(reporter);
+    FailureOr<ModelFile> file =
+        ModelFile::open(reporter, options.externalDataRoot);
     if (failed(file))
       return failure();
     FailureOr<Model> model = readModel(*file, reporter);

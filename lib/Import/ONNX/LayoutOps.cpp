@@ -1,6 +1,7 @@
 //===- LayoutOps.cpp - The same elements in another shape or order --------===//
 
 #include "OpTable.h"
+#include "Random.h"
 #include "TensorOps.h"
 #include "memplan/Support/CheckedMath.h"
 
@@ -161,6 +162,64 @@ static LogicalResult buildIdentity(NodeBuilder &n) {
   return n.aliasResult(0, n.input(0));
 }
 
+/// Each element is dropped with a probability of `ratio`; the others grow, so
+/// that sums stay what they are on average.
+static LogicalResult dropAtRandom(NodeBuilder &n, double ratio) {
+  ImportedTensor &x = n.input(0);
+  if (failed(n.floatInput(0)))
+    return failure();
+  Value draws =
+      uniform(n, x.shape(), randomKey(n, /*isInt=*/true), DType::f32());
+  AffineMap identity = n.b.getMultiDimIdentityMap(x.rank());
+  auto isKept = [&](OpBuilder &b, Location loc, Value draw) {
+    Scalars s(b, loc, DType::f32());
+    return s.lessOrEqual(s.number(ratio), draw);
+  };
+  Value y = mapElements(
+      n, {n.value(0), draws}, {identity, identity}, x.shape(),
+      x.type.getElementType(),
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Scalars s(b, loc, x.dtype);
+        Value grown = s.mul(args[0], s.number(1 / (1 - ratio)));
+        return s.select(isKept(b, loc, args[1]), grown, s.number(0));
+      });
+  if (failed(n.result(0, y, x.dtype)) || !n.wantsOutput(1))
+    return success();
+  Value mask = mapElements(n, draws, identity, x.shape(), n.b.getI1Type(),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             return isKept(b, loc, args[0]);
+                           });
+  return n.result(1, mask, DType::boolean());
+}
+
+/// The probability with which training drops an element; 0 at inference.
+static FailureOr<double> readRatio(NodeBuilder &n) {
+  if (n.opset < 12 || !n.hasInput(2))
+    return 0.0;
+  FailureOr<DenseElementsAttr> training = n.constant(2, "training_mode");
+  if (failed(training))
+    return failure();
+  if (!n.input(2).dtype.isBool() || training->getNumElements() != 1)
+    return n.invalid() << n.inputText(2)
+                       << " is training_mode; one bool is accepted";
+  if (!*training->value_begin<bool>())
+    return 0.0;
+  if (!n.hasInput(1))
+    return 0.5;
+  FailureOr<DenseElementsAttr> given = n.constant(1, "the ratio");
+  if (failed(given))
+    return failure();
+  if (!n.input(1).dtype.isFloat() || given->getNumElements() != 1)
+    return n.invalid() << n.inputText(1) << " is the ratio; one float is "
+                       << "accepted";
+  APFloat value = *given->value_begin<APFloat>();
+  double ratio = value.convertToDouble();
+  if (!(ratio >= 0 && ratio < 1))
+    return n.invalid() << "the ratio is " << ratio
+                       << "; one of [0, 1) is accepted";
+  return ratio;
+}
+
 /// At inference the input itself; the mask says that nothing was dropped.
 static LogicalResult buildDropout(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
@@ -168,25 +227,11 @@ static LogicalResult buildDropout(NodeBuilder &n) {
   if (n.opset < 7 && n.intAttr("is_test", 0) == 0)
     return n.unsupported() << "attribute 'is_test' is 0, which is training; 1 "
                               "is accepted";
-  if (n.opset >= 12 && n.hasInput(2)) {
-    FailureOr<DenseElementsAttr> training = n.constant(2, "training_mode");
-    if (failed(training))
-      return failure();
-    if (!n.input(2).dtype.isBool() || training->getNumElements() != 1)
-      return n.invalid() << n.inputText(2)
-                         << " is training_mode; one bool is accepted";
-    if (training->getValues<bool>()[0]) {
-      FailureOr<DenseElementsAttr> ratio = failure();
-      if (n.hasInput(1))
-        ratio = n.constant(1, "the ratio");
-      bool keepsAll = succeeded(ratio) && n.input(1).dtype.isFloat() &&
-                      ratio->getNumElements() == 1 &&
-                      ratio->getValues<APFloat>()[0].isZero();
-      if (!keepsAll)
-        return n.unsupported()
-               << "training_mode is true; false, or a ratio of 0, is accepted";
-    }
-  }
+  FailureOr<double> ratio = readRatio(n);
+  if (failed(ratio))
+    return failure();
+  if (*ratio > 0)
+    return dropAtRandom(n, *ratio);
   // Before opset 10 the mask has the input's type.
   DType mask = n.opset < 10 ? x.dtype : DType::boolean();
   if (n.wantsOutput(1)) {
@@ -262,7 +307,7 @@ llvm::ArrayRef<OpEntry> layoutOps() {
       {"Dropout", 1, 11, 1, 1, 2, buildDropout},
       {"Dropout", 12, kNewestOpset, 1, 3, 2, buildDropout},
       {"Flatten", 1, kNewestOpset, 1, 1, 1, buildFlatten},
-      {"Identity", 1, kNewestOpset, 1, 1, 1, buildIdentity},
+      {"Identity", 1, kNewestOpset, 1, 1, 1, buildIdentity, "", true},
       {"Reshape", 1, 4, 1, 1, 1, buildReshape},
       {"Reshape", 5, kNewestOpset, 2, 2, 1, buildReshape},
       {"SpaceToDepth", 1, kNewestOpset, 1, 1, 1, buildSpaceToDepth},

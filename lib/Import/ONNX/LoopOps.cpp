@@ -61,10 +61,12 @@ private:
   LogicalResult read();
   LogicalResult buildNoTrip();
   bool canBeEvaluated();
+  bool hasPlainStates();
 
   LogicalResult buildRolledBody(RolledBody &rolled);
   LogicalResult checkElementTypes(ArrayRef<ImportedTensor *> states);
   LogicalResult checkShapes(ArrayRef<ImportedTensor *> states);
+  std::string boundsOrigin();
   LogicalResult checkScans();
   LogicalResult finishRolled(RolledBody &rolled);
   LogicalResult finishFor(RolledBody &rolled);
@@ -107,6 +109,9 @@ LogicalResult LoopBuilder::read() {
       return n.invalid() << "has no input " << 2 + i
                          << ", an initial value that its body needs";
   formals = givenInputs(*body);
+  for (unsigned i = 0; i < 2; ++i)
+    if (n.hasInput(i) && failed(n.checkStatic(n.input(i))))
+      return failure();
   if (n.hasInput(1)) {
     if (failed(checkCondition(n, n.input(1), "the condition")))
       return failure();
@@ -148,7 +153,8 @@ ImportedTensor *LoopBuilder::trueTensor() {
 LogicalResult
 LoopBuilder::checkElementTypes(ArrayRef<ImportedTensor *> states) {
   for (auto [i, state] : llvm::enumerate(states))
-    if (state->dtype != n.input(2 + i).dtype)
+    if (!state->isList() && !n.input(2 + i).isList() &&
+        state->dtype != n.input(2 + i).dtype)
       return n.invalid() << "its body makes " << quoted(state->name) << " ("
                          << typeText(state->dtype, state->shape()) << ") of "
                          << n.inputText(2 + i)
@@ -161,11 +167,19 @@ LogicalResult LoopBuilder::checkShapes(ArrayRef<ImportedTensor *> states) {
     if (state->type != n.input(2 + i).type)
       return n.unsupported()
              << "its body makes " << quoted(state->name) << " ("
-             << typeText(state->dtype, state->shape()) << ") of "
-             << n.inputText(2 + i)
+             << typeText(*state) << ") of " << n.inputText(2 + i)
              << "; a shape that changes is accepted where the number of "
                 "iterations is known at import";
   return success();
+}
+
+/// What the trip count and the first condition are computed from.
+std::string LoopBuilder::boundsOrigin() {
+  SmallVector<ImportedTensor *> bounds;
+  for (unsigned i : {0u, 1u})
+    if (n.hasInput(i))
+      bounds.push_back(&n.input(i));
+  return n.originText(bounds);
 }
 
 /// Scan outputs have a row for each iteration.
@@ -174,9 +188,10 @@ LogicalResult LoopBuilder::checkScans() {
     if (n.wantsOutput(numStates() + i))
       return n.unsupported()
              << "the length of the scan output "
-             << quoted(n.outputName(numStates() + i))
-             << " depends on the model's inputs; a trip count that is known at "
-                "import, and a condition that stays true, are accepted";
+             << quoted(n.outputName(numStates() + i)) << " depends on "
+             << boundsOrigin()
+             << "; a trip count that is known when compiling, and a condition "
+                "that stays true, are accepted (see --input-value)";
   return success();
 }
 
@@ -333,27 +348,32 @@ LogicalResult LoopBuilder::buildUnrolledBody(UnrolledBody &unrolled) {
         trueTensor()};
     llvm::append_range(inputs, unrolled.states);
     n.budget().countNode(); // of a body without nodes too
-    auto outputs = n.importGraph("body", *body, inputs,
-                                 " (iteration " + Twine(number) + ")");
+    auto outputs = n.importAnyGraph("body", *body, inputs,
+                                    " (iteration " + Twine(number) + ")");
     if (failed(outputs))
       return failure();
     ImportedTensor &condition = *outputs->front();
-    if (failed(checkCondition(n, condition, "the body's condition")))
+    if (failed(n.checkStatic(condition)) ||
+        failed(checkCondition(n, condition, "the body's condition")))
       return failure();
     ArrayRef<ImportedTensor *> states =
         ArrayRef(*outputs).slice(1, numStates());
     if (failed(checkElementTypes(states)))
       return failure();
     unrolled.states.assign(states.begin(), states.end());
-    for (unsigned i = 0; i < numScans(); ++i)
+    for (unsigned i = 0; i < numScans(); ++i) {
       scans[i].push_back((*outputs)[1 + numStates() + i]);
+      if (failed(n.checkStatic(*scans[i].back())))
+        return failure();
+    }
     std::optional<bool> goesOn = knownBool(condition);
     if (!goesOn)
       return n.unsupported()
              << "the condition " << quoted(condition.name)
-             << " after iteration " << number
-             << " depends on the model's inputs; one that is known at import "
-                "is accepted here";
+             << " after iteration " << number << " depends on "
+             << n.originText(&condition)
+             << "; one that is known when compiling is accepted here (see "
+                "--input-value)";
     return *goesOn;
   };
   return buildBlock(n, unrolled.region, {}, [&](Block &) -> LogicalResult {
@@ -443,6 +463,9 @@ LogicalResult LoopBuilder::buildNoTrip() {
       return failure();
   if (numScans() == 0)
     return success();
+  if (!hasPlainStates())
+    return n.unsupported() << "makes no iteration, and what its scan outputs "
+                              "would be depends on a sequence";
   RolledBody rolled;
   if (failed(buildRolledBody(rolled)))
     return failure();
@@ -476,6 +499,14 @@ bool LoopBuilder::canBeEvaluated() {
   return numTrips && *numTrips <= kMostTripsEvaluated;
 }
 
+/// Whether all states are tensors of one shape, which a loop can carry.
+bool LoopBuilder::hasPlainStates() {
+  for (unsigned i = 0; i < numStates(); ++i)
+    if (n.input(2 + i).isList() || !n.input(2 + i).runDims.empty())
+      return false;
+  return true;
+}
+
 LogicalResult LoopBuilder::build() {
   if (failed(read()))
     return failure();
@@ -486,13 +517,24 @@ LogicalResult LoopBuilder::build() {
   int64_t numBuilt = budget.numBuilt;
   RolledBody rolled;
   Attempt asLoop(n.getReporter());
-  bool isRolled = succeeded(buildRolledBody(rolled));
+  bool isRolled = false;
+  if (hasPlainStates())
+    isRolled = succeeded(buildRolledBody(rolled));
+  else
+    n.unsupported() << "a state is a sequence, or has an extent that only the "
+                       "run tells; then a number of iterations that is known "
+                       "at import is accepted";
   asLoop.stop();
   bool isCountable = start && (numTrips || !hasTrips);
   std::optional<bool> goesOn;
   if (isRolled)
     goesOn = knownBool(*rolled.condition);
   bool mustUnroll = !isRolled;
+  if (mustUnroll && !isCountable)
+    asLoop.note("the body could be built once for each iteration if the trip "
+                "count or the condition, which depends on " +
+                boundsOrigin() +
+                ", were known when compiling (see --input-value)");
   if (!isCountable || budget.isSpent() ||
       (isRolled &&
        (budget.trialsLeft <= 0 || (goesOn == true && !canBeEvaluated()))))
@@ -534,7 +576,7 @@ static LogicalResult buildLoop(NodeBuilder &n) {
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> loopOps() {
   static const OpEntry kOps[] = {
-      {"Loop", 1, kNewestOpset, 0, kVariadic, kVariadic, buildLoop},
+      {"Loop", 1, kNewestOpset, 0, kVariadic, kVariadic, buildLoop, "", true},
   };
   return kOps;
 }

@@ -19,6 +19,7 @@
 namespace memplan::onnx {
 
 struct Graph;
+struct ValueInfo;
 
 /// TensorProto.
 struct Tensor {
@@ -32,6 +33,9 @@ struct Tensor {
   std::vector<int64_t> ints;
   /// float_data or double_data that is not one packed piece, little-endian.
   std::string scattered;
+  /// The number of the typed field that has data, 0 for none; and how many of
+  /// the fields of this message have data.
+  int64_t typedField = 0, numForms = 0;
   bool isExternal = false, isSegment = false, hasStrings = false;
   llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>> external;
 };
@@ -47,7 +51,8 @@ struct NodeAttribute {
     Graph_,
     Floats,
     Ints,
-    Strings
+    Strings,
+    TypeProto = 13
   };
   llvm::StringRef name;
   /// In a function: the attribute of its call that gives the value.
@@ -59,6 +64,7 @@ struct NodeAttribute {
   std::optional<Tensor> t;
   /// A subgraph; absent as well when it is nested too deep (see `Model`).
   std::shared_ptr<const Graph> g;
+  std::shared_ptr<const ValueInfo> tp;
   llvm::SmallVector<float> floats;
   llvm::SmallVector<int64_t> ints;
   llvm::SmallVector<llvm::StringRef> strings;
@@ -82,6 +88,9 @@ struct ValueInfo {
   llvm::StringRef name;
   /// What kind of type: "tensor", another word, or empty when none is given.
   llvm::StringRef kind;
+  /// What an optional or a sequence is of: "tensor", or "sequence" and then
+  /// "tensor". Element type and shape are those of the tensor.
+  llvm::SmallVector<llvm::StringRef, 0> inner;
   int64_t dataType = 0;
   std::optional<llvm::SmallVector<Dim>> shape;
 };

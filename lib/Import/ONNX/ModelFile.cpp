@@ -5,10 +5,13 @@
 #include "memplan/Support/CheckedMath.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SHA1.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +21,10 @@ using llvm::failure;
 using llvm::StringRef;
 using mlir::FailureOr;
 
-FailureOr<ModelFile> ModelFile::open(Reporter &reporter) {
+FailureOr<ModelFile> ModelFile::open(Reporter &reporter,
+                                     StringRef externalDataRoot) {
   ModelFile file;
+  file.externalDataRoot = externalDataRoot.str();
   file.path = reporter.file().str();
   llvm::sys::fs::file_status status;
   std::error_code error = llvm::sys::fs::status(file.path, status);
@@ -61,6 +66,47 @@ struct Descriptor {
 };
 } // namespace
 
+/// Opens the file `parts` below `folder`, without following a link. On failure
+/// `fd` is negative and errno says why.
+static void openBelow(Descriptor &at, const std::string &folder,
+                      llvm::ArrayRef<StringRef> parts) {
+  at.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    if (at.fd < 0)
+      return;
+    bool isLast = index + 1 == parts.size();
+    // O_NONBLOCK: a named pipe must not stop us before fstat refuses it.
+    int flags =
+        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (isLast ? O_NONBLOCK : O_DIRECTORY);
+    at.reset(::openat(at.fd, part.str().c_str(), flags));
+  }
+}
+
+static llvm::SmallVector<StringRef> splitPath(StringRef path) {
+  llvm::SmallVector<StringRef> parts;
+  path.split(parts, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  return parts;
+}
+
+/// The same for what a link at `path` leads to, if that is below `root`. Links
+/// are resolved first and not followed when opening: one that changes meanwhile
+/// leads nowhere.
+static bool openInRoot(Descriptor &at, StringRef path, StringRef root) {
+  llvm::SmallString<128> target, realRoot;
+  if (root.empty() || llvm::sys::fs::real_path(path, target) ||
+      llvm::sys::fs::real_path(root, realRoot))
+    return false;
+  llvm::SmallVector<StringRef> parts = splitPath(target);
+  llvm::SmallVector<StringRef> rootParts = splitPath(realRoot);
+  if (parts.size() <= rootParts.size() ||
+      llvm::ArrayRef(parts).take_front(rootParts.size()) !=
+          llvm::ArrayRef(rootParts))
+    return false;
+  openBelow(at, realRoot.str().str(),
+            llvm::ArrayRef(parts).drop_front(rootParts.size()));
+  return at.fd >= 0;
+}
+
 FailureOr<ModelFile::External *>
 ModelFile::openExternal(StringRef location, const std::string &owner,
                         Reporter &reporter) {
@@ -71,47 +117,45 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
     return reporter.invalid()
            << owner << " has its data in the external file " << quoted(location)
            << ", " << why
-           << "; a regular file below the model's folder is accepted";
+           << "; a regular file below the model's folder is accepted, and one "
+              "in a folder given by --external-data-root";
   };
 
   if (location.empty() || location.contains('\0') ||
       llvm::sys::path::is_absolute(location))
     return refuse("which may be outside the model's folder, for it is not a "
                   "relative path");
-  llvm::SmallVector<StringRef> parts;
-  location.split(parts, '/', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef part : parts)
-    if (part == "..")
-      return refuse("which is outside the model's folder");
+  llvm::SmallVector<StringRef> parts = splitPath(location);
+  if (parts.empty() || llvm::is_contained(parts, ".."))
+    return refuse("which is outside the model's folder");
 
   StringRef folder = llvm::sys::path::parent_path(path);
-  std::string folderText = folder.empty() ? "." : folder.str();
-  Descriptor at(::open(folderText.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  for (auto [index, part] : llvm::enumerate(parts)) {
-    if (at.fd < 0)
-      break;
-    bool isLast = index + 1 == parts.size();
-    // O_NONBLOCK: a named pipe must not stop us before fstat refuses it.
-    int flags =
-        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (isLast ? O_NONBLOCK : O_DIRECTORY);
-    at.reset(::openat(at.fd, part.str().c_str(), flags));
-  }
-  if (at.fd < 0) {
-    int code = errno;
-    if (code == ELOOP || code == ENOTDIR)
-      return refuse("which may be outside the model's folder, for a part of it "
-                    "is a symbolic link or no folder");
+  llvm::SmallString<128> full(folder);
+  llvm::sys::path::append(full, location);
+  struct stat info = {};
+  Descriptor at(-1);
+  bool isTrusted = false;
+  openBelow(at, folder.empty() ? "." : folder.str(), parts);
+  int code = errno;
+  bool isLinked = at.fd < 0 ? code == ELOOP || code == ENOTDIR
+                            : ::fstat(at.fd, &info) == 0 && info.st_nlink > 1 &&
+                                  S_ISREG(info.st_mode);
+  if (isLinked)
+    isTrusted = openInRoot(at, full, externalDataRoot);
+  if (isLinked && !isTrusted)
+    return refuse(at.fd < 0
+                      ? "which may be outside the model's folder, for a part "
+                        "of it is a symbolic link or no folder"
+                      : "which may be outside the model's folder, for the file "
+                        "has another name as well (a hard link)");
+  if (at.fd < 0)
     return reporter.error(ImportErrorKind::IO)
            << owner << " has its data in the external file " << quoted(location)
            << ", which cannot be opened: " << std::strerror(code);
-  }
-  struct stat info;
   if (::fstat(at.fd, &info) != 0 || !S_ISREG(info.st_mode))
     return refuse("which is not a regular file");
 
   auto external = std::make_unique<External>();
-  llvm::SmallString<128> full(folder);
-  llvm::sys::path::append(full, location);
   external->path = full.str().str();
   auto buffer = llvm::MemoryBuffer::getOpenFile(
       llvm::sys::fs::convertFDToNativeFile(at.fd), external->path, info.st_size,
@@ -124,22 +168,51 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
   return result;
 }
 
-FailureOr<FileBytes> ModelFile::external(StringRef location, int64_t offset,
-                                         std::optional<int64_t> length,
+/// SHA-1 in hex. The pages of a mapped file are given back as they are read, so
+/// that a file of many gigabytes takes no memory.
+static std::string hashPages(StringRef bytes) {
+  llvm::SHA1 hash;
+  const size_t kPiece = 1 << 24;
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+    StringRef piece = bytes.substr(at, kPiece);
+    hash.update(piece);
+    if (bytes.size() > kPiece) {
+      uintptr_t page = llvm::sys::Process::getPageSizeEstimate();
+      auto start = llvm::alignTo(uintptr_t(piece.data()), page);
+      auto end = llvm::alignDown(uintptr_t(piece.end()), page);
+      if (end > start)
+        ::madvise(reinterpret_cast<void *>(start), end - start, MADV_DONTNEED);
+    }
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+FailureOr<FileBytes> ModelFile::external(const ExternalData &data,
                                          const std::string &owner,
                                          Reporter &reporter) {
-  FailureOr<External *> file = openExternal(location, owner, reporter);
+  FailureOr<External *> file = openExternal(data.location, owner, reporter);
   if (failed(file))
     return failure();
-  int64_t size = (*file)->buffer->getBufferSize();
-  int64_t bytes = length.value_or(size - offset);
-  auto end = checkedAdd(offset, bytes);
-  if (offset < 0 || bytes < 0 || !end || *end > size)
+  StringRef content = (*file)->buffer->getBuffer();
+  int64_t size = content.size();
+  int64_t bytes = data.length.value_or(size - data.offset);
+  auto end = checkedAdd(data.offset, bytes);
+  if (data.offset < 0 || bytes < 0 || !end || *end > size)
     return reporter.invalid()
-           << owner << " has its data at offset " << offset
-           << (length ? ", length " + std::to_string(*length) : std::string())
-           << ", of the external file " << quoted(location) << ", which has "
-           << size << " bytes";
-  return FileBytes{(*file)->path, offset,
-                   (*file)->buffer->getBuffer().substr(offset, bytes)};
+           << owner << " has its data at offset " << data.offset
+           << (data.length ? ", length " + std::to_string(*data.length)
+                           : std::string())
+           << ", of the external file " << quoted(data.location)
+           << ", which has " << size << " bytes";
+  if (!data.checksum.empty()) {
+    if ((*file)->checksum.empty())
+      (*file)->checksum = hashPages(content);
+    if (!data.checksum.equals_insensitive((*file)->checksum))
+      return reporter.invalid()
+             << owner << " says that the external file "
+             << quoted(data.location) << " has the SHA-1 "
+             << quoted(data.checksum) << ", but it has " << (*file)->checksum;
+  }
+  return FileBytes{(*file)->path, data.offset,
+                   content.substr(data.offset, bytes)};
 }

@@ -22,19 +22,30 @@ struct FileBytes {
 /// only when something looks at them.
 class ModelFile {
 public:
-  static mlir::FailureOr<ModelFile> open(Reporter &reporter);
+  /// `externalDataRoot` is one more folder for external data, or empty.
+  static mlir::FailureOr<ModelFile> open(Reporter &reporter,
+                                         llvm::StringRef externalDataRoot = {});
 
   llvm::StringRef bytes() const { return main->getBuffer(); }
   /// Where a piece of `bytes()` is.
   FileBytes locate(llvm::StringRef piece) const;
 
-  /// `length` bytes (all that follow, if nullopt) at `offset` of the external
-  /// file `location`. The file must be a regular one below the model's folder,
-  /// reached without `..` or a symbolic link: a model from elsewhere must not
-  /// make the compiler read, and copy into its output, files of its user.
+  /// Where a tensor says that its data is
+  /// (https://github.com/onnx/onnx/blob/main/docs/ExternalData.md).
+  struct ExternalData {
+    llvm::StringRef location;
+    int64_t offset = 0;
+    /// All that follow, if nullopt.
+    std::optional<int64_t> length;
+    /// SHA-1 of the whole file in hex, or empty.
+    llvm::StringRef checksum;
+  };
+  /// The bytes of external data. The file must be a regular one below the
+  /// model's folder, reached without `..` and without a symbolic or hard link:
+  /// a model from elsewhere must not make the compiler read, and copy into its
+  /// output, files of its user. Links into the external data root are allowed.
   /// `owner` names the tensor in messages.
-  mlir::FailureOr<FileBytes> external(llvm::StringRef location, int64_t offset,
-                                      std::optional<int64_t> length,
+  mlir::FailureOr<FileBytes> external(const ExternalData &data,
                                       const std::string &owner,
                                       Reporter &reporter);
 
@@ -42,12 +53,14 @@ private:
   struct External {
     std::string path;
     std::unique_ptr<llvm::MemoryBuffer> buffer;
+    /// Of the file, in lower-case hex; empty until a tensor states one.
+    std::string checksum;
   };
   mlir::FailureOr<External *> openExternal(llvm::StringRef location,
                                            const std::string &owner,
                                            Reporter &reporter);
 
-  std::string path;
+  std::string path, externalDataRoot;
   std::unique_ptr<llvm::MemoryBuffer> main;
   llvm::MapVector<llvm::StringRef, std::unique_ptr<External>> externals;
 };

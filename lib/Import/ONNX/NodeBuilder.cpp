@@ -3,6 +3,8 @@
 #include "NodeBuilder.h"
 
 #include "GraphCheck.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -21,6 +23,22 @@ SmallVector<const ValueInfo *> memplan::onnx::givenInputs(const Graph &graph) {
     if (!initialized.contains(input.name))
       inputs.push_back(&input);
   return inputs;
+}
+
+std::string memplan::onnx::typeText(const ImportedTensor &tensor) {
+  if (tensor.form == Form::Sequence)
+    return "sequence of " + std::to_string(tensor.elements.size());
+  if (tensor.form == Form::Optional)
+    return tensor.elements.empty()
+               ? "optional without a value"
+               : "optional " + typeText(*tensor.elements.front());
+  if (tensor.runDims.empty())
+    return typeText(tensor.dtype, tensor.shape());
+  std::string text;
+  for (int64_t i = 0; i < tensor.rank(); ++i)
+    text +=
+        (tensor.runExtent(i) ? "<=" : "") + std::to_string(tensor.dim(i)) + "x";
+  return text + typeText(tensor.dtype, {});
 }
 
 NodeBuilder::NodeBuilder(const Node &node, std::string text, int64_t opset,
@@ -50,12 +68,37 @@ InFlightDiagnostic NodeBuilder::error(ImportErrorKind kind) {
 }
 
 std::string NodeBuilder::inputText(ImportedTensor &tensor) {
-  return quoted(tensor.name) + " (" + typeText(tensor.dtype, tensor.shape()) +
-         ")";
+  return quoted(tensor.name) + " (" + typeText(tensor) + ")";
 }
 
 std::string NodeBuilder::inputText(unsigned i) {
   return "input " + std::to_string(i) + " " + inputText(input(i));
+}
+
+std::string NodeBuilder::originText(ArrayRef<ImportedTensor *> tensors) {
+  llvm::SetVector<Value> values;
+  for (ImportedTensor *tensor : tensors)
+    if (tensor && tensor->value)
+      values.insert(tensor->value);
+  SmallVector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *from = values[i].getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(values[i])) {
+      from = argument.getOwner()->getParentOp();
+      if (isa_and_nonnull<FunctionOpInterface>(from)) {
+        if (auto loc = dyn_cast<NameLoc>(argument.getLoc()))
+          names.push_back(quoted(loc.getName().getValue()));
+        continue;
+      }
+    }
+    if (from)
+      from->walk([&](Operation *op) {
+        values.insert(op->operand_begin(), op->operand_end());
+      });
+  }
+  llvm::sort(names);
+  return std::string("the model's inputs") + (names.empty() ? "" : " ") +
+         llvm::join(names, ", ");
 }
 
 LogicalResult NodeBuilder::finish() {
@@ -66,7 +109,7 @@ LogicalResult NodeBuilder::finish() {
       return unsupported() << "attribute " << quoted(attribute.name)
                            << " is not one of this operator's";
   for (const ImportedTensor &result : results)
-    if (!result.name.empty() && !result.type)
+    if (!result.name.empty() && !result.type && !result.isList())
       return unsupported() << "the output " << quoted(result.name)
                            << " is not supported; leave it out";
   return success();
@@ -99,8 +142,9 @@ FailureOr<DenseElementsAttr> NodeBuilder::constant(unsigned i, StringRef what) {
     return tensor.constant;
   if (!tensor.inFile)
     return unsupported() << what << " comes from " << inputText(i)
-                         << ", which depends on the model's inputs; a value "
-                            "that is known at import is accepted";
+                         << ", which depends on " << originText(&tensor)
+                         << "; a value that is known when compiling is "
+                            "accepted (see --input-value)";
   if (tensor.numElements() > kMostElementsRead)
     return unsupported() << what << " comes from " << inputText(i)
                          << ", which has more than " << kMostElementsRead
@@ -151,14 +195,16 @@ const NodeAttribute *NodeBuilder::findOfType(StringRef name,
   // Files of IR version 1 have no types.
   if (attribute && attribute->type != type &&
       attribute->type != NodeAttribute::Undefined) {
-    static constexpr const char *kTypes[] = {"undefined", "float",  "int",
-                                             "string",    "tensor", "graph",
-                                             "floats",    "ints",   "strings"};
+    auto text = [](int64_t code) -> StringRef {
+      static constexpr const char *kTypes[] = {
+          "undefined", "float",  "int",  "string", "tensor",
+          "graph",     "floats", "ints", "strings"};
+      if (code == NodeAttribute::TypeProto)
+        return "type";
+      return code > 0 && code < 9 ? kTypes[code] : "unknown";
+    };
     invalid() << "attribute " << quoted(name) << " has type "
-              << (attribute->type > 0 && attribute->type < 9
-                      ? kTypes[attribute->type]
-                      : "unknown")
-              << ", expected " << kTypes[type];
+              << text(attribute->type) << ", expected " << text(type);
     wrongAttribute = true;
     return nullptr;
   }
@@ -194,6 +240,13 @@ std::optional<SmallVector<float>> NodeBuilder::floatsAttr(StringRef name) {
   return attribute->floats;
 }
 
+StringRef NodeBuilder::opName() const { return node.opType; }
+
+const ValueInfo *NodeBuilder::typeAttr(StringRef name) {
+  const NodeAttribute *attribute = findOfType(name, NodeAttribute::TypeProto);
+  return attribute ? attribute->tp.get() : nullptr;
+}
+
 const Tensor *NodeBuilder::tensorAttr(StringRef name) {
   const NodeAttribute *attribute = findOfType(name, NodeAttribute::Tensor_);
   return attribute && attribute->t ? &*attribute->t : nullptr;
@@ -216,10 +269,31 @@ const Graph *NodeBuilder::graphAttr(StringRef name) {
   return nullptr;
 }
 
+LogicalResult NodeBuilder::checkStatic(const ImportedTensor &output) {
+  if (!output.isList() && output.runDims.empty())
+    return success();
+  return unsupported() << quoted(output.name) << " (" << typeText(output)
+                       << ") is not accepted here; a tensor whose shape is "
+                          "known at import is";
+}
+
 FailureOr<SmallVector<ImportedTensor *>>
 NodeBuilder::importGraph(StringRef name, const Graph &graph,
                          ArrayRef<ImportedTensor *> inputs,
                          const Twine &suffix) {
+  auto outputs = importAnyGraph(name, graph, inputs, suffix);
+  if (failed(outputs))
+    return failure();
+  for (ImportedTensor *output : *outputs)
+    if (failed(checkStatic(*output)))
+      return failure();
+  return outputs;
+}
+
+FailureOr<SmallVector<ImportedTensor *>>
+NodeBuilder::importAnyGraph(StringRef name, const Graph &graph,
+                            ArrayRef<ImportedTensor *> inputs,
+                            const Twine &suffix) {
   return subgraphs.importSubgraph(
       graph, (subgraphText(name, text) + suffix).str(), inputs);
 }
@@ -290,7 +364,17 @@ LogicalResult NodeBuilder::aliasResult(unsigned i, ImportedTensor &tensor) {
   if (!wantsOutput(i))
     return success();
   results[i].aliasOf = &tensor;
+  results[i].form = tensor.form;
   results[i].dtype = tensor.dtype;
   results[i].type = tensor.type;
+  return success();
+}
+
+LogicalResult NodeBuilder::listResult(unsigned i, Form form,
+                                      ArrayRef<ImportedTensor *> elements) {
+  if (!wantsOutput(i))
+    return success();
+  results[i].form = form;
+  results[i].elements.assign(elements.begin(), elements.end());
   return success();
 }

@@ -20,8 +20,19 @@ namespace memplan::onnx {
 /// of their name have a value already.
 llvm::SmallVector<const ValueInfo *> givenInputs(const Graph &graph);
 
-/// A tensor of the graph during import. At least one of the last three says
-/// where its elements come from.
+/// What a name of the graph stands for. Sequences and optionals are taken apart
+/// at import: the function knows their elements only.
+enum class Form { Tensor, Sequence, Optional };
+
+/// A dim whose extent only the run tells; the tensor's type has its upper
+/// bound. What lies beyond the extent is defined, but means nothing.
+struct RunDim {
+  int64_t dim;
+  mlir::Value extent; // tensor<i64>
+};
+
+/// A tensor of the graph during import, or a list of them. One of `value`,
+/// `constant` and `inFile` says where a tensor's elements come from.
 struct ImportedTensor {
   llvm::StringRef name;
   DType dtype;
@@ -29,6 +40,11 @@ struct ImportedTensor {
   mlir::Value value;
   mlir::DenseElementsAttr constant;
   std::optional<FileBytes> inFile;
+  llvm::SmallVector<RunDim, 0> runDims;
+  /// Of another form there is neither type nor value, but the elements; an
+  /// optional has one or none.
+  Form form = Form::Tensor;
+  llvm::SmallVector<ImportedTensor *, 0> elements;
   /// Set on a node's result that is another name for a tensor.
   ImportedTensor *aliasOf = nullptr;
 
@@ -37,7 +53,17 @@ struct ImportedTensor {
   int64_t dim(int64_t i) const { return type.getDimSize(i); }
   int64_t numElements() const { return type.getNumElements(); }
   bool isKnown() const { return constant || inFile; }
+  bool isList() const { return form != Form::Tensor; }
+  /// The run's extent of a dim, or null.
+  mlir::Value runExtent(int64_t dim) const {
+    for (const RunDim &entry : runDims)
+      if (entry.dim == dim)
+        return entry.extent;
+    return {};
+  }
 };
+/// "2x3xf32", with "<=" before a run's extent; "sequence of 3".
+std::string typeText(const ImportedTensor &tensor);
 
 /// Gives a tensor a Value at the builder's insertion point.
 using Materializer =
@@ -95,6 +121,8 @@ public:
   unsigned numInputs() const { return inputs.size(); }
   bool hasInput(unsigned i) const { return i < inputs.size() && inputs[i]; }
   ImportedTensor &input(unsigned i) { return *inputs[i]; }
+  /// Lets the builder see another tensor as input `i`.
+  void replaceInput(unsigned i, ImportedTensor &tensor) { inputs[i] = &tensor; }
   mlir::Value value(ImportedTensor &tensor) { return materialize(b, tensor); }
   mlir::Value value(unsigned i) { return value(input(i)); }
   /// All inputs of indices `which` have the same element type, or an error.
@@ -110,6 +138,7 @@ public:
   mlir::FailureOr<int64_t> scalarInt(unsigned i, llvm::StringRef what);
 
   //===--- attributes -----------------------------------------------------===//
+  llvm::StringRef opName() const;
   bool hasAttr(llvm::StringRef name) { return find(name) != nullptr; }
   int64_t intAttr(llvm::StringRef name, int64_t otherwise);
   float floatAttr(llvm::StringRef name, float otherwise);
@@ -118,6 +147,7 @@ public:
   std::optional<llvm::SmallVector<int64_t>> intsAttr(llvm::StringRef name);
   std::optional<llvm::SmallVector<float>> floatsAttr(llvm::StringRef name);
   const Tensor *tensorAttr(llvm::StringRef name);
+  const ValueInfo *typeAttr(llvm::StringRef name);
   std::optional<llvm::SmallVector<llvm::StringRef>>
   stringsAttr(llvm::StringRef name);
   /// For attributes that have no meaning at inference.
@@ -129,11 +159,19 @@ public:
   /// An attribute that must be there, or an error and null.
   const Graph *graphAttr(llvm::StringRef name);
   /// Builds it at the insertion point of `b`. `suffix` is added to what
-  /// messages call the place.
+  /// messages call the place. Its outputs are tensors of static shape, or else
+  /// an error.
   mlir::FailureOr<llvm::SmallVector<ImportedTensor *>>
   importGraph(llvm::StringRef name, const Graph &graph,
               llvm::ArrayRef<ImportedTensor *> inputs,
               const llvm::Twine &suffix = "");
+  /// The same for operators that also take lists and dims of the run.
+  mlir::FailureOr<llvm::SmallVector<ImportedTensor *>>
+  importAnyGraph(llvm::StringRef name, const Graph &graph,
+                 llvm::ArrayRef<ImportedTensor *> inputs,
+                 const llvm::Twine &suffix = "");
+  /// That it is a tensor of static shape.
+  mlir::LogicalResult checkStatic(const ImportedTensor &output);
   ImportedTensor *keep(ImportedTensor tensor) {
     return subgraphs.keep(std::move(tensor));
   }
@@ -163,6 +201,12 @@ public:
   mlir::LogicalResult dataResult(const TensorData &data);
   /// The result is another name for `tensor`.
   mlir::LogicalResult aliasResult(unsigned i, ImportedTensor &tensor);
+  mlir::LogicalResult listResult(unsigned i, Form form,
+                                 llvm::ArrayRef<ImportedTensor *> elements);
+  /// The extent of a dim of result `i`, a tensor<i64>, is the run's.
+  void setRunDim(unsigned i, int64_t dim, mlir::Value extent) {
+    results[i].runDims.push_back({dim, extent});
+  }
   llvm::MutableArrayRef<ImportedTensor> getResults() { return results; }
 
   //===--- errors ---------------------------------------------------------===//
@@ -176,6 +220,9 @@ public:
   /// How messages call input `i`.
   std::string inputText(unsigned i);
   std::string inputText(ImportedTensor &tensor);
+  /// "the model's inputs 'a', 'b'": what the tensors are computed from, which
+  /// `--input-value` can make known.
+  std::string originText(llvm::ArrayRef<ImportedTensor *> tensors);
 
   /// Success unless an attribute had a wrong type or was not asked for, or a
   /// wanted output was not set.

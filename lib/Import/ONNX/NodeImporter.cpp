@@ -2,6 +2,7 @@
 
 #include "Evaluate.h"
 #include "GraphImporterImpl.h"
+#include "RunDims.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -46,14 +47,20 @@ LogicalResult GraphImporter::checkDeclared(const Scope &scope,
                                            const ValueInfo &declared,
                                            const ImportedTensor &found) {
   auto mismatch = [&](const std::string &text) {
-    return reporter.invalid() << "the model declares " << quoted(declared.name)
-                              << scope.place << " as " << text << ", but it is "
-                              << typeText(found.dtype, found.shape());
+    return reporter.invalid()
+           << "the model declares " << quoted(declared.name) << scope.place
+           << " as " << text << ", but it is " << typeText(found);
   };
   if (declared.kind.empty())
     return success();
-  if (declared.kind != "tensor")
+  if (found.isList() || declared.kind != "tensor") {
+    static constexpr StringRef kKinds[] = {"tensor", "sequence", "optional"};
+    // What is never absent does for an optional.
+    if (declared.kind == "optional" ||
+        declared.kind == kKinds[static_cast<int>(found.form)])
+      return success();
     return mismatch(declared.kind.str());
+  }
   if (declared.dataType != 0 && declared.dataType != found.dtype.code())
     return mismatch(dtypeName(declared.dataType));
   if (!declared.shape)
@@ -62,8 +69,10 @@ LogicalResult GraphImporter::checkDeclared(const Scope &scope,
   std::string shape;
   for (auto [index, dim] : llvm::enumerate(*declared.shape)) {
     auto size = dims.size(dim, declared.name, index);
+    // A declared size of a run's extent is its author's guess, unless it is
+    // more than can be.
     if (agrees && size && *size != found.dim(index))
-      agrees = false;
+      agrees = found.runExtent(index) && *size < found.dim(index);
     shape += (index ? "x" : "") + (size ? std::to_string(*size) : "?");
   }
   if (agrees)
@@ -152,6 +161,40 @@ static bool isSmall(const ImportedTensor &tensor) {
 }
 static constexpr int64_t kEvaluationBudget = 1 << 19;
 
+/// Makes constants of the values that a trial made; false if it can't.
+static bool evaluateResults(Block &trial,
+                            MutableArrayRef<ImportedTensor> results) {
+  SmallVector<Value> values;
+  for (ImportedTensor &result : results) {
+    if (result.isList())
+      return false;
+    if (!result.value)
+      continue;
+    values.push_back(result.value);
+    for (const RunDim &dim : result.runDims)
+      values.push_back(dim.extent);
+  }
+  auto known = evaluate(trial, values, kEvaluationBudget);
+  if (!known)
+    return false;
+  ArrayRef<DenseElementsAttr> rest(*known);
+  for (ImportedTensor &result : results) {
+    if (!result.value)
+      continue;
+    DenseElementsAttr elements = rest.consume_front();
+    SmallVector<std::pair<int64_t, int64_t>> extents;
+    for (const RunDim &dim : result.runDims)
+      extents.push_back(
+          {dim.dim,
+           (*rest.consume_front().value_begin<APInt>()).getSExtValue()});
+    result.constant = cutToExtents(elements, extents);
+    result.type = cast<RankedTensorType>(result.constant.getType());
+    result.value = {};
+    result.runDims.clear();
+  }
+  return true;
+}
+
 LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
                                        const std::string &text,
                                        const OpEntry &entry,
@@ -169,7 +212,10 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
     };
     NodeBuilder n(node, text, opsetOf(node.domain), b, loc, reporter, file,
                   inputs, materializer, *this);
-    if (failed(entry.build(n)) || failed(n.finish()))
+    for (unsigned i = 0; i < n.numInputs(); ++i)
+      if (!entry.takesLists && n.hasInput(i) && n.input(i).isList())
+        return n.invalid() << n.inputText(i) << "; a tensor is accepted";
+    if (failed(buildWithRunDims(n, entry)) || failed(n.finish()))
       return failure();
     results.assign(n.getResults().begin(), n.getResults().end());
     return success();
@@ -188,19 +234,7 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
     b.setInsertionPointToEnd(&trial);
     if (failed(build(b, /*isTrial=*/true, results)))
       return failure();
-    SmallVector<Value> values;
-    for (ImportedTensor &result : results)
-      if (result.value)
-        values.push_back(result.value);
-    auto known = evaluate(trial, values, kEvaluationBudget);
-    isEvaluated = known.has_value();
-    if (known)
-      for (ImportedTensor &result : results)
-        if (result.value) {
-          result.constant = known->front();
-          result.value = {};
-          known->erase(known->begin());
-        }
+    isEvaluated = evaluateResults(trial, results);
   }
   if (!isEvaluated) {
     results.clear();
@@ -215,8 +249,8 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
 
 LogicalResult GraphImporter::addResult(Scope &scope, ImportedTensor result,
                                        const std::string &text) {
-  auto count = checkedProduct(result.shape());
-  if (!count || !checkedMul(*count, result.dtype.bytes()))
+  auto count = result.isList() ? 1 : checkedProduct(result.shape());
+  if (!count || (!result.isList() && !checkedMul(*count, result.dtype.bytes())))
     return reporter.invalid()
            << text << " makes " << quoted(result.name) << " of shape "
            << shapeText(result.shape())

@@ -319,18 +319,117 @@ static LogicalResult buildGroupNormalization(NodeBuilder &n) {
 // BatchNormalization
 //===----------------------------------------------------------------------===//
 
+/// Mean and variance of each channel, over all samples.
+static std::pair<Value, Value> channelStatistics(NodeBuilder &n) {
+  ImportedTensor &x = n.input(0);
+  DType dtype = x.dtype;
+  SmallVector<int64_t> rows = {0};
+  for (int64_t i = 2; i < x.rank(); ++i)
+    rows.push_back(i);
+  double count = static_cast<double>(x.numElements() / x.dim(1));
+  Type wide = getAccumulatorType(x.type.getElementType());
+  DType wideType = wide.isF64() ? *DType::fromCode(11) : DType::f32();
+  auto mean = [&](const Scalars &s, Value sum) {
+    return s.div(sum, s.number(count));
+  };
+  auto element = [](OpBuilder &b, Location loc, ValueRange args) {
+    return toAccumulator(b, loc, args[0]);
+  };
+  auto square = [&](OpBuilder &b, Location loc, ValueRange args) {
+    Scalars s(b, loc, wideType);
+    Value apart = s.sub(toAccumulator(b, loc, args[0]), mean(s, args[1]));
+    return s.mul(apart, apart);
+  };
+  auto finish = [&](OpBuilder &b, Location loc, ValueRange args) {
+    Scalars s(b, loc, wideType);
+    return fromAccumulator(b, loc, mean(s, args.back()),
+                           dtype.type(b.getContext()));
+  };
+  RegionBuilder stages[] = {element, square};
+  Combiner combiners[] = {Combiner::Sum, Combiner::Sum};
+  auto reduce = [&](size_t count) {
+    return reduceRows(n, n.value(0), rows, x.type.getElementType(),
+                      ArrayRef(combiners).take_front(count),
+                      ArrayRef(stages).take_front(count), finish);
+  };
+  Value means = reduce(1), variances = reduce(2);
+  return {means, variances};
+}
+
+/// Normalizes by the samples' own statistics, and moves the given ones towards
+/// them.
+static LogicalResult buildTrainedBatchNormalization(NodeBuilder &n) {
+  ImportedTensor &x = n.input(0);
+  double epsilon = n.floatAttr("epsilon", 1e-5f);
+  double momentum = n.floatAttr("momentum", 0.9f);
+  DType dtype = x.dtype;
+  if (x.rank() < 2 || x.numElements() == 0)
+    return n.invalid() << n.inputText(0u)
+                       << "; samples of channels are accepted";
+  for (unsigned i = 1; i < 5; ++i)
+    if (!n.input(i).dtype.isFloat() ||
+        n.input(i).shape() != ArrayRef<int64_t>(x.dim(1)))
+      return n.invalid() << n.inputText(i) << " is a parameter of "
+                         << n.inputText(0u) << "; " << x.dim(1)
+                         << " floats are accepted";
+  auto [means, variances] = channelStatistics(n);
+  Value own[2] = {means, variances};
+  AffineMap map = AffineMap::get(x.rank(), 0, n.b.getAffineDimExpr(1));
+  ElementwiseOperands operands(n);
+  operands.add(x, x.shape(), n.b.getMultiDimIdentityMap(x.rank()));
+  for (unsigned i = 1; i < 3; ++i)
+    operands.add(n.input(i), n.input(i).shape(), map);
+  for (Value statistic : own)
+    operands.add(statistic, map);
+  auto given = [&](OpBuilder &b, Location loc, Value element, unsigned i) {
+    return castScalar(b, loc, element, n.input(i).dtype, dtype);
+  };
+  Value y = operands.build(x.shape(), x.type.getElementType(),
+                           [&](OpBuilder &b, Location loc, ValueRange args) {
+                             Scalars s(b, loc, dtype);
+                             Value inverse = s.make<math::RsqrtOp>(
+                                 s.add(args[4], s.number(epsilon)));
+                             Value slope =
+                                 s.mul(given(b, loc, args[1], 1), inverse);
+                             return s.add(s.mul(s.sub(args[0], args[3]), slope),
+                                          given(b, loc, args[2], 2));
+                           });
+  if (failed(n.result(0, y, dtype)))
+    return failure();
+  for (unsigned i = 0; i < 2; ++i) {
+    if (!n.wantsOutput(1 + i))
+      continue;
+    ImportedTensor &old = n.input(3 + i);
+    AffineMap identity = n.b.getMultiDimIdentityMap(1);
+    ElementwiseOperands pair(n);
+    pair.add(old, old.shape(), identity);
+    pair.add(own[i], identity);
+    Value moved =
+        pair.build(old.shape(), old.type.getElementType(),
+                   [&](OpBuilder &b, Location loc, ValueRange args) {
+                     Scalars s(b, loc, old.dtype);
+                     Value now = castScalar(b, loc, args[1], dtype, old.dtype);
+                     return s.add(s.mul(args[0], s.number(momentum)),
+                                  s.mul(now, s.number(1 - momentum)));
+                   });
+    if (failed(n.result(1 + i, moved, old.dtype)))
+      return failure();
+  }
+  return success();
+}
+
 /// (x - mean) * (scale / sqrt(variance + epsilon)) + bias, with given mean and
 /// variance.
 static LogicalResult buildBatchNormalization(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
+  if (n.opset >= 14 && n.intAttr("training_mode", 0) != 0)
+    return buildTrainedBatchNormalization(n);
   n.ignoreAttr("momentum"); // of training
   float epsilon = n.floatAttr("epsilon", 1e-5f);
   bool isSpatial = n.opset >= 9 || n.intAttr("spatial", 1) != 0;
   if (n.opset < 7 && n.intAttr("is_test", 0) == 0)
     return n.unsupported() << "attribute 'is_test' is 0, which is training; 1 "
                               "is accepted";
-  if (n.opset >= 14 && n.intAttr("training_mode", 0) != 0)
-    return n.unsupported() << "attribute 'training_mode' is 1; 0 is accepted";
   if (failed(n.floatInput(0)))
     return failure();
   if (x.rank() < 1)

@@ -29,6 +29,9 @@ struct OpEntry {
   BuildFn build;
   /// Empty: ONNX's own.
   const char *domain = "";
+  /// Whether its inputs may be sequences and optionals; otherwise they are
+  /// refused before it is built.
+  bool takesLists = false;
 };
 inline constexpr unsigned kVariadic = ~0u;
 

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpTable.h"
+#include "Prefix.h"
 #include "Scalars.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -69,6 +71,35 @@ struct Prefix {
   }
 };
 } // namespace
+
+Value memplan::onnx::prefixSums(NodeBuilder &n, Value x, DType dtype,
+                                int64_t axis) {
+  auto type = cast<RankedTensorType>(x.getType());
+  Prefix prefix{n,
+                dtype,
+                SmallVector<int64_t>(type.getShape()),
+                axis,
+                /*isProduct=*/false,
+                /*isReverse=*/false};
+  for (int64_t distance = 1; distance < type.getDimSize(axis); distance *= 2)
+    x = prefix.step(x, distance, /*keepsOwn=*/true);
+  return x;
+}
+
+/// Steps of powers of two, the largest first, as long as they stay before.
+Value memplan::onnx::firstPlace(const Places &p, int64_t extent,
+                                function_ref<Value(Value)> isBefore) {
+  Value found = p.integer(0);
+  for (int64_t step = llvm::bit_floor<uint64_t>(std::max<int64_t>(1, extent));
+       step > 0; step /= 2) {
+    Value next = p.add(found, p.integer(step));
+    Value last = p.sub(next, p.integer(1));
+    Value isInside = p.lessOrEqual(next, p.integer(extent));
+    Value goesOn = p.both(isInside, isBefore(p.clamp(last, extent)));
+    found = p.select(goesOn, next, found);
+  }
+  return found;
+}
 
 static LogicalResult buildPrefix(NodeBuilder &n, bool isProduct) {
   ImportedTensor &x = n.input(0);

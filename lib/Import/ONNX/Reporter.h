@@ -17,12 +17,20 @@
 
 namespace memplan::onnx {
 
-/// `name` in quotes, with anything unprintable escaped: names come from files.
+/// `name` in quotes, with anything unprintable escaped and the middle of a very
+/// long one left out: names come from files.
 inline std::string quoted(llvm::StringRef name) {
+  constexpr size_t kMost = 240, kHalf = kMost / 2;
   std::string text;
   llvm::raw_string_ostream os(text);
   os << '\'';
-  llvm::printEscapedString(name, os);
+  if (name.size() <= kMost) {
+    llvm::printEscapedString(name, os);
+  } else {
+    llvm::printEscapedString(name.take_front(kHalf), os);
+    os << "...";
+    llvm::printEscapedString(name.take_back(kHalf), os);
+  }
   os << '\'';
   return text;
 }
@@ -50,6 +58,12 @@ public:
   }
   mlir::InFlightDiagnostic invalid() {
     return error(ImportErrorKind::InvalidModel);
+  }
+
+  mlir::InFlightDiagnostic warning() {
+    auto diagnostic = mlir::emitWarning(mlir::UnknownLoc::get(&context));
+    diagnostic << path << ": ";
+    return diagnostic;
   }
 
   std::optional<ImportErrorKind> kind() const { return firstKind; }

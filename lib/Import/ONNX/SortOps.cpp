@@ -9,6 +9,7 @@
 
 #include "OpTable.h"
 #include "Scalars.h"
+#include "Sort.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -18,18 +19,24 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-static constexpr int64_t kLongestCounted = 1024, kLongestSorted = 1 << 24;
+static constexpr int64_t kLongestCounted = 1024;
 
 namespace {
 struct Ranking {
   NodeBuilder &n;
-  ImportedTensor &x;
+  Value source;
+  DType dtype;
   int64_t axis;
   bool isLargest;
 
+  RankedTensorType type() const {
+    return cast<RankedTensorType>(source.getType());
+  }
+  int64_t rank() const { return type().getRank(); }
+
   Value larger(const Scalars &s, Value a, Value b) const {
     Value result = s.less(b, a);
-    if (!x.dtype.isFloat())
+    if (!dtype.isFloat())
       return result;
     Value alone = s.make<arith::AndIOp>(s.notEqual(a, a), s.equal(b, b));
     return s.make<arith::OrIOp>(result, alone);
@@ -37,7 +44,7 @@ struct Ranking {
   /// Whether element a at place i comes before element b at place j.
   Value comesBefore(OpBuilder &builder, Location loc, Value a, Value i, Value b,
                     Value j) const {
-    Scalars s(builder, loc, x.dtype);
+    Scalars s(builder, loc, dtype);
     Value first = isLargest ? larger(s, a, b) : larger(s, b, a);
     Value second = isLargest ? larger(s, b, a) : larger(s, a, b);
     Value earlier =
@@ -51,13 +58,13 @@ struct Ranking {
     return arith::XOrIOp::create(b, loc, condition, yes);
   }
   SmallVector<int64_t> shapeWith(int64_t extent) const {
-    SmallVector<int64_t> shape(x.shape());
+    SmallVector<int64_t> shape(type().getShape());
     shape[axis] = extent;
     return shape;
   }
   SmallVector<Value> placeAt(OpBuilder &b, Location loc, Value position) const {
     SmallVector<Value> at;
-    for (int64_t i = 0; i < x.rank(); ++i)
+    for (int64_t i = 0; i < rank(); ++i)
       at.push_back(linalg::IndexOp::create(b, loc, i));
     at[axis] = position;
     return at;
@@ -67,6 +74,10 @@ struct Ranking {
     return tensor::ExtractOp::create(b, loc, source, placeAt(b, loc, position));
   }
 
+  Value places(int64_t k) const {
+    return type().getDimSize(axis) <= kLongestCounted ? byCounting(k)
+                                                      : byNetwork(k);
+  }
   Value byCounting(int64_t k) const;
   Value byNetwork(int64_t k) const;
   Value stage(Value permutation, int64_t size, int64_t block,
@@ -76,18 +87,17 @@ struct Ranking {
 
 /// Positions (int64) of the first k elements of each row.
 Value Ranking::byCounting(int64_t k) const {
-  AffineMap own = AffineMap::getMultiDimIdentityMap(x.rank() + 1, n.context())
-                      .getMajorSubMap(x.rank());
+  AffineMap own = AffineMap::getMultiDimIdentityMap(rank() + 1, n.context())
+                      .getMajorSubMap(rank());
   SmallVector<AffineExpr> exprs(own.getResults());
-  exprs[axis] = n.b.getAffineDimExpr(x.rank());
-  AffineMap other = AffineMap::get(x.rank() + 1, 0, exprs, n.context());
-  Value source = n.value(0);
+  exprs[axis] = n.b.getAffineDimExpr(rank());
+  AffineMap other = AffineMap::get(rank() + 1, 0, exprs, n.context());
   Value ranks = accumulate(
       n, {source, source}, {own, other},
-      filled(n, x.shape(), n.b.getI32IntegerAttr(0)), 1,
+      filled(n, type().getShape(), n.b.getI32IntegerAttr(0)), 1,
       [&](OpBuilder &b, Location loc, ValueRange args) {
         Value i = linalg::IndexOp::create(b, loc, axis);
-        Value j = linalg::IndexOp::create(b, loc, x.rank());
+        Value j = linalg::IndexOp::create(b, loc, rank());
         Value isBefore = comesBefore(b, loc, args[1], j, args[0], i);
         Value one = arith::ExtUIOp::create(b, loc, b.getI32Type(), isBefore);
         return arith::AddIOp::create(b, loc, args[2], one).getResult();
@@ -98,7 +108,7 @@ Value Ranking::byCounting(int64_t k) const {
         Value wanted = arith::IndexCastOp::create(
             b, loc, b.getI32Type(), linalg::IndexOp::create(b, loc, axis));
         Value place = arith::IndexCastOp::create(
-            b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, x.rank()));
+            b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, rank()));
         Value isIt = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                            args[0], wanted);
         return arith::SelectOp::create(b, loc, isIt, place, args[1])
@@ -112,8 +122,7 @@ Value Ranking::byCounting(int64_t k) const {
 /// ...
 Value Ranking::stage(Value permutation, int64_t size, int64_t block,
                      int64_t distance) const {
-  Value source = n.value(0);
-  int64_t extent = x.dim(axis);
+  int64_t extent = type().getDimSize(axis);
   return mapElements(
       n, {}, {}, shapeWith(size), n.b.getI32Type(),
       [&](OpBuilder &b, Location loc, ValueRange) -> Value {
@@ -153,7 +162,7 @@ Value Ranking::stage(Value permutation, int64_t size, int64_t block,
 }
 
 Value Ranking::byNetwork(int64_t k) const {
-  int64_t size = llvm::PowerOf2Ceil(x.dim(axis));
+  int64_t size = llvm::PowerOf2Ceil(type().getDimSize(axis));
   Value permutation;
   for (int64_t block = 2; block <= size; block *= 2)
     for (int64_t distance = block / 2; distance > 0; distance /= 2)
@@ -165,6 +174,11 @@ Value Ranking::byNetwork(int64_t k) const {
                        return arith::ExtSIOp::create(b, loc, b.getI64Type(),
                                                      found);
                      });
+}
+
+Value memplan::onnx::sortedPlaces(NodeBuilder &n, Value x, DType dtype) {
+  Ranking ranking{n, x, dtype, 0, /*isLargest=*/false};
+  return ranking.places(ranking.type().getDimSize(0));
 }
 
 static LogicalResult buildTopK(NodeBuilder &n) {
@@ -192,15 +206,14 @@ static LogicalResult buildTopK(NodeBuilder &n) {
   if (x.dim(*axis) > kLongestSorted)
     return n.unsupported() << n.inputText(0u) << " has rows longer than "
                            << kLongestSorted;
-  Ranking ranking{n, x, *axis, isLargest};
+  Ranking ranking{n, n.value(0), x.dtype, *axis, isLargest};
   SmallVector<int64_t> shape = ranking.shapeWith(k);
   if (llvm::is_contained(shape, 0)) {
     if (failed(n.result(0, empty(n, shape, x.type.getElementType()), x.dtype)))
       return failure();
     return n.result(1, empty(n, shape, n.b.getI64Type()), DType::i64());
   }
-  Value places = x.dim(*axis) <= kLongestCounted ? ranking.byCounting(k)
-                                                 : ranking.byNetwork(k);
+  Value places = ranking.places(k);
   Value source = n.value(0);
   if (n.wantsOutput(0)) {
     Value values =

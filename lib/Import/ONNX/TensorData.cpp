@@ -4,6 +4,7 @@
 
 #include "memplan/Support/CheckedMath.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -44,10 +45,12 @@ static DenseElementsAttr readInts(const Tensor &tensor, DType dtype,
 static FailureOr<FileBytes> findExternal(const Tensor &tensor,
                                          const std::string &owner,
                                          ModelFile &file, Reporter &reporter) {
-  StringRef location;
-  int64_t offset = 0;
-  std::optional<int64_t> length;
+  ModelFile::ExternalData data;
+  llvm::StringSet<> seen;
   for (auto [key, value] : tensor.external) {
+    if (!seen.insert(key).second)
+      return reporter.invalid() << owner << " has two entries " << quoted(key)
+                                << " in external_data; one is accepted";
     int64_t number = 0;
     bool isNumber = key == "offset" || key == "length";
     if (isNumber && (value.getAsInteger(10, number) || number < 0))
@@ -55,13 +58,64 @@ static FailureOr<FileBytes> findExternal(const Tensor &tensor,
              << owner << " has external_data " << key << " " << quoted(value)
              << "; a decimal number of bytes is accepted";
     if (key == "location")
-      location = value;
+      data.location = value;
     else if (key == "offset")
-      offset = number;
+      data.offset = number;
     else if (key == "length")
-      length = number;
+      data.length = number;
+    else if (key == "checksum")
+      data.checksum = value;
+    else
+      return reporter.invalid()
+             << owner << " has the entry " << quoted(key)
+             << " in external_data; location, offset, length and checksum are "
+                "accepted";
   }
-  return file.external(location, offset, length, owner, reporter);
+  return file.external(data, owner, reporter);
+}
+
+/// Whether the data stands in the one field that the element type has.
+static LogicalResult checkForm(const Tensor &tensor, DType dtype,
+                               const std::string &owner, Reporter &reporter) {
+  if (tensor.numForms + tensor.isExternal > 1)
+    return reporter.invalid()
+           << owner
+           << " has its data more than once (raw, typed or external); "
+              "one form is accepted";
+  if (tensor.hasStrings)
+    return reporter.invalid()
+           << owner << " of type " << dtypeName(dtype) << " has string_data";
+  if (tensor.typedField == 0)
+    return success();
+  // TensorProto's fields; what is narrower than 32 bits is in int32_data.
+  int64_t wanted = 5;
+  switch (dtype.code()) {
+  case 1:
+    wanted = 4;
+    break;
+  case 7:
+    wanted = 7;
+    break;
+  case 11:
+    wanted = 10;
+    break;
+  case 12:
+  case 13:
+    wanted = 11;
+    break;
+  }
+  if (tensor.typedField == wanted)
+    return success();
+  auto name = [](int64_t field) {
+    return field == 4    ? "float_data"
+           : field == 5  ? "int32_data"
+           : field == 7  ? "int64_data"
+           : field == 10 ? "double_data"
+                         : "uint64_data";
+  };
+  return reporter.invalid()
+         << owner << " of type " << dtypeName(dtype) << " has its data in "
+         << name(tensor.typedField) << ", expected " << name(wanted);
 }
 
 FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
@@ -88,6 +142,8 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
     return reporter.invalid() << owner << " of shape " << shapeText(tensor.dims)
                               << " overflows: 64 bits cannot count its bytes";
 
+  if (failed(checkForm(tensor, *dtype, owner, reporter)))
+    return failure();
   TensorData data;
   data.dtype = *dtype;
   data.type =

@@ -10,6 +10,7 @@
 #include "memplan/Analysis/Liveness.h"
 #include "memplan/Analysis/ProgramPoints.h"
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Dialect/RunDims.h"
 #include "memplan/Dialect/Signedness.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -66,6 +67,25 @@ LogicalResult generalize(func::FuncOp entry) {
   return success();
 }
 
+/// An extent that the run tells, of an output before it.
+LogicalResult readRunDim(func::FuncOp entry, MemRefType type, ArrayAttr place,
+                         ProgramText &program) {
+  auto numbers = place.getAsRange<IntegerAttr>();
+  bool fits = place.size() == 2 && type.getRank() == 0 &&
+              type.getElementType().isInteger(64) &&
+              llvm::all_of(place, llvm::IsaPred<IntegerAttr>);
+  int64_t output = fits ? (*numbers.begin()).getInt() : -1;
+  int64_t dim = fits ? (*std::next(numbers.begin())).getInt() : -1;
+  if (output < 0 || output >= static_cast<int64_t>(program.outputs.size()) ||
+      dim < 0 || dim >= program.outputs[output].type.getRank())
+    return entry.emitError() << kRunDimAttr << " = " << place
+                             << " names no dim of an output, or its argument "
+                                "is no scalar i64";
+  program.outputs[output].runDims.push_back({dim, program.extents.size()});
+  program.extents.push_back(type);
+  return success();
+}
+
 LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
   for (BlockArgument argument : entry.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -80,12 +100,22 @@ LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
     if (isArenaArgument(argument))
       continue;
     bool isOutput = isOutputArgument(argument);
+    if (auto place = entry.getArgAttrOfType<ArrayAttr>(number, kRunDimAttr)) {
+      if (failed(readRunDim(entry, type, place, program)))
+        return failure();
+      continue;
+    }
+    if (isOutput && !program.extents.empty())
+      return entry.emitError() << "argument " << number
+                               << " is an output behind extents of outputs";
     auto &list = isOutput ? program.outputs : program.inputs;
     auto given = entry.getArgAttrOfType<StringAttr>(number, kNameAttr);
     list.push_back(
         {given ? given.str()
                : (isOutput ? "output" : "input") + std::to_string(list.size()),
-         type, entry.getArgAttr(number, kUnsignedAttr) != nullptr});
+         type,
+         entry.getArgAttr(number, kUnsignedAttr) != nullptr,
+         {}});
   }
   if (auto arenas = entry->getAttrOfType<ArrayAttr>(kArenasAttr)) {
     if (arenas.size() > 1)
@@ -139,9 +169,11 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
   BufferTable buffers(*entry, *weights);
   buffers.getCarried().analyze();
   Emitter emitter(buffers);
-  ProgramText program{
-      options, getModelName(*module).str(), {}, {}, *weights, 0, 256, {},
-      emitter};
+  ProgramText program{options,  getModelName(*module).str(),
+                      {},       {},
+                      *weights, 0,
+                      256,      {},
+                      emitter,  {}};
   if (failed(readInterface(*entry, program)))
     return failure();
   readLives(*entry, program);

@@ -82,6 +82,8 @@ LogicalResult HostCode::emitOp(Operation *op) {
     return emitSwitch(branch);
   if (auto region = dyn_cast<scf::ExecuteRegionOp>(op))
     return emitExecuteRegion(region);
+  if (auto check = dyn_cast<cf::AssertOp>(op))
+    return emitAssert(check);
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return emitLoad(load);
   bool isScalar = op->getNumResults() == 1 && op->getNumRegions() == 0 &&
@@ -117,6 +119,17 @@ LogicalResult HostCode::emitDivisorCheck(Operation *op,
   call += quoteForString(getNodeName(op->getLoc())) + ", " +
           (isSigned ? operands[0] + ", " : "") + operands[1] + ")";
   add(HostStep::Kind::Check, "MEMPLAN_TRY(" + call + ");");
+  return success();
+}
+
+/// A broken assertion ends the run with an error.
+LogicalResult HostCode::emitAssert(cf::AssertOp op) {
+  auto condition = emitter.getHostScalar(op.getArg(), op);
+  if (failed(condition))
+    return failure();
+  add(HostStep::Kind::Check, "MEMPLAN_TRY(checkThat(" + *condition + ", " +
+                                 quoteForString(getNodeName(op->getLoc())) +
+                                 ", " + quoteForString(op.getMsg()) + "));");
   return success();
 }
 

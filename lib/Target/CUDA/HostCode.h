@@ -11,6 +11,7 @@
 
 #include "Emitter.h"
 #include "memplan/Analysis/ProgramPoints.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -42,6 +43,7 @@ private:
                                    llvm::ArrayRef<mlir::Region *> regions);
   mlir::LogicalResult emitExecuteRegion(mlir::scf::ExecuteRegionOp op);
   mlir::LogicalResult emitSelect(mlir::Operation *op);
+  mlir::LogicalResult emitAssert(mlir::cf::AssertOp op);
   mlir::LogicalResult emitScalar(mlir::Operation *op);
   mlir::LogicalResult emitLoad(mlir::memref::LoadOp load);
   mlir::LogicalResult emitDivisorCheck(mlir::Operation *op,

@@ -32,6 +32,11 @@ private:
   void writeTensorTable(StringRef kind, ArrayRef<TensorInfo> tensors);
   void writeLoad();
   void writeRunFunction();
+  void writeOutputShape();
+  /// What load takes beside the weights.
+  StringRef getRunBytes() const {
+    return program.extents.empty() ? "kArenaBytes" : "kRunBytes";
+  }
 
   const ProgramText &program;
   const std::string &name;
@@ -42,7 +47,14 @@ private:
 };
 
 std::string describe(const TensorInfo &tensor) {
-  return escapeForComment(tensor.name) + ": " + formatType(tensor.type);
+  std::string text =
+      escapeForComment(tensor.name) + ": " + formatType(tensor.type);
+  for (auto [dim, extent] : tensor.runDims)
+    text += (extent == tensor.runDims.front().second
+                 ? "; the run tells the extent of dim "
+                 : ", ") +
+            std::to_string(dim);
+  return text;
 }
 
 std::string getStamp(const ProgramText &program) {
@@ -99,7 +111,12 @@ void SourceWriter::writeModel() {
      << "constexpr size_t kArenaBytes = " << program.arenaBytes << ";\n"
      << "constexpr size_t kAlignment = "
      << std::max(kWeightAlignment, program.arenaAlignment)
-     << "; // of weights and arena\n\n";
+     << "; // of weights and arena\n";
+  if (!program.extents.empty())
+    os << "// Behind the arena, 16 bytes apart: extents that a run tells.\n"
+       << "constexpr size_t kExtentsOffset = (kArenaBytes + 15) / 16 * 16;\n"
+       << "constexpr size_t kRunBytes = kExtentsOffset + "
+       << 16 * program.extents.size() << ";\n\n";
 }
 
 void SourceWriter::writeWeightTable() {
@@ -276,8 +293,8 @@ void SourceWriter::writeLoad() {
      << "  if (!weights_path)\n    status = fail(MEMPLAN_ERROR_ARGUMENT, \""
      << name << "_load: no path of a weights file given\");\n"
      << "  else if (!device_block)\n"
-     << "    status = deviceAllocate(\"" << name
-     << "_load\", kWeightsBytes + kArenaBytes, &model->block);\n"
+     << "    status = deviceAllocate(\"" << name << "_load\", kWeightsBytes + "
+     << getRunBytes() << ", &model->block);\n"
      << "  if (status != MEMPLAN_OK)\n    return finish(model, status, out);\n"
      << "  // [ weights | arena ]; null if both are empty.\n"
      << "  model->weights = static_cast<char *>(device_block ? device_block : "
@@ -288,7 +305,8 @@ void SourceWriter::writeLoad() {
   os << "memplan_status " << name << "_load_parts(" << name
      << "_t **out, const char *weights_path, void *weights, void *arena) {\n";
   writeStart();
-  os << "  if ((kWeightsBytes && !weights) || (kArenaBytes && !arena))\n"
+  os << "  if ((kWeightsBytes && !weights) || (" << getRunBytes()
+     << " && !arena))\n"
      << "    return finish(model, fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
      << "_load_parts: weights and arena must be given\"), out);\n"
      << "  model->weights = static_cast<char *>(weights);\n"
@@ -342,13 +360,56 @@ memplan_status checkPointers(const char *kind, const void *const *pointers,
       os << "  MEMPLAN_TRY(model->guard.protect(inputs[" << number << "], "
          << name << "_inputs[" << number << "].bytes, " << name << "_inputs["
          << number << "].name));\n";
+  if (!program.extents.empty()) {
+    os << "  // The caller's outputs, then the extents.\n"
+       << "  void *places[" << program.outputs.size() + program.extents.size()
+       << "];\n"
+       << "  for (size_t i = 0; i < " << program.outputs.size() << "; ++i)\n"
+       << "    places[i] = outputs[i];\n"
+       << "  for (size_t i = 0; i < " << program.extents.size() << "; ++i)\n"
+       << "    places[" << program.outputs.size()
+       << " + i] = model->arena + kExtentsOffset + 16 * i;\n";
+  }
   if (numFunctions != 0)
-    os << "  const Run run{*model, inputs, outputs, stream};\n";
+    os << "  const Run run{*model, inputs, "
+       << (program.extents.empty() ? "outputs" : "places") << ", stream};\n";
   else
     os << "  (void)stream;\n";
   for (size_t i = 0; i < numFunctions; ++i)
     os << "  MEMPLAN_TRY(launches" << i << "(run));\n";
   os << "  return model->guard.leave();\n}\n";
+}
+
+void SourceWriter::writeOutputShape() {
+  if (program.extents.empty())
+    return;
+  os << "\nmemplan_status " << name << "_output_shape(" << name
+     << "_t *model, size_t output, int64_t *dims,\n"
+     << "    cudaStream_t stream) {\n"
+     << "  if (!model || !dims || output >= " << program.outputs.size()
+     << ")\n    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
+     << "_output_shape: no model, no place for the extents, or no output "
+        "%zu\", output);\n"
+     << "  for (int32_t i = 0; i < " << name << "_outputs[output].rank; ++i)\n"
+     << "    dims[i] = " << name << "_outputs[output].dims[i];\n"
+     << "  // Output, dim, and which of the extents it has.\n"
+     << "  static constexpr size_t kRunDims[][3] = {";
+  const char *separator = "";
+  for (auto [number, output] : llvm::enumerate(program.outputs))
+    for (auto [dim, extent] : output.runDims) {
+      os << separator << "{" << number << ", " << dim << ", " << extent << "}";
+      separator = ", ";
+    }
+  os << "};\n"
+     << "  for (const auto &entry : kRunDims) {\n"
+     << "    if (entry[0] != output)\n      continue;\n"
+     << "    MEMPLAN_TRY(synchronize(\"" << name
+     << "_output_shape\", stream));\n"
+     << "    MEMPLAN_TRY(copyToHost(\"" << name
+     << "_output_shape\", &dims[entry[1]],\n"
+     << "                           model->arena + kExtentsOffset + 16 * "
+        "entry[2], 8));\n"
+     << "  }\n  return MEMPLAN_OK;\n}\n";
 }
 
 std::string SourceWriter::write() {
@@ -365,12 +426,14 @@ std::string SourceWriter::write() {
   writeTensorTable("input", program.inputs);
   writeTensorTable("output", program.outputs);
   os << "size_t " << name << "_weights_bytes(void) { return kWeightsBytes; }\n"
-     << "size_t " << name << "_arena_bytes(void) { return kArenaBytes; }\n\n";
+     << "size_t " << name << "_arena_bytes(void) { return " << getRunBytes()
+     << "; }\n\n";
   if (size_t count = program.countReadbacks())
     os << "size_t " << name << "_num_readbacks(void) { return " << count
        << "; }\n\n";
   writeLoad();
   writeRunFunction();
+  writeOutputShape();
   return std::move(text);
 }
 
@@ -390,6 +453,23 @@ static std::string describeReadbacks(const ProgramText &program) {
   return "/* Places where `run` reads a value back from the device. */\n"
          "size_t " +
          program.options.name + "_num_readbacks(void);\n\n";
+}
+
+/// The declaration that only models with outputs of the run's extents have.
+static std::string describeOutputShape(const ProgramText &program) {
+  if (program.extents.empty())
+    return "";
+  return "/* The extents that output `output` has after the last run on "
+         "`stream`, which this waits\n"
+         " * for; `dims` has room for its rank. Those of the table are upper "
+         "bounds: what lies\n"
+         " * beyond means nothing. The extents lie behind the arena: in one "
+         "that models share,\n"
+         " * ask before another model runs. */\n"
+         "memplan_status " +
+         program.options.name + "_output_shape(" + program.options.name +
+         "_t *model, size_t output, int64_t *dims,\n"
+         "    cudaStream_t stream);\n\n";
 }
 
 /// What the comment on `run` says of streams.
@@ -463,7 +543,8 @@ std::string writeHeader(const ProgramText &program) {
      << "memplan_status " << name << "_run(" << name
      << "_t *model, const void *const *inputs, void *const *outputs,\n"
      << "    cudaStream_t stream);\n\n"
-     << "void " << name << "_free(" << name << "_t *model);\n\n"
+     << describeOutputShape(program) << "void " << name << "_free(" << name
+     << "_t *model);\n\n"
      << "#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
   return text;
 }

@@ -13,6 +13,8 @@ struct TensorInfo {
   std::string name;
   mlir::MemRefType type;
   bool isUnsigned = false;
+  /// Dims whose extent the run tells, by the number of the extent.
+  llvm::SmallVector<std::pair<int64_t, size_t>, 0> runDims;
 };
 
 /// A planned buffer's life, for the checked mode.
@@ -31,6 +33,9 @@ struct ProgramText {
   int64_t arenaBytes = 0, arenaAlignment = 256;
   std::vector<BufferLife> lives;
   const Emitter &emitter;
+  /// Types of the extents that a run tells. They are kept behind the arena and
+  /// follow the outputs in the table that launches see.
+  std::vector<mlir::MemRefType> extents;
 
   /// How often a value is read back from the device, in places of the code.
   size_t countReadbacks() const;

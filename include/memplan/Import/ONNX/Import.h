@@ -13,7 +13,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <string>
 
@@ -21,7 +23,8 @@ namespace memplan {
 
 /// Why an import failed. The values are the exit codes of the tools.
 enum class ImportErrorKind {
-  /// The file cannot be read, or a `--dim` names no dimension of the model.
+  /// The file cannot be read, or a flag such as `--dim` names nothing of the
+  /// model's.
   IO = 1,
   /// The file is not a valid ONNX model.
   InvalidModel = 2,
@@ -35,8 +38,26 @@ enum class ImportErrorKind {
 
 struct ImportOptions {
   /// Values of symbolic dimensions (`--dim NAME=N`). An input dimension that
-  /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`.
+  /// has neither a size nor a name is called INPUT.INDEX, such as `image.0`;
+  /// `?` is no name.
   llvm::StringMap<int64_t> dims;
+  /// Shapes of inputs (`--input-shape NAME=1x3x224x224`), which bind their
+  /// symbolic dims, and say what a model without shapes leaves open. The
+  /// elements of a sequence are called NAME[0], NAME[1], ...; NAME alone is all
+  /// that have no entry of their own.
+  llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
+  /// Inputs that are known when compiling (`--input-value NAME=1,2,3`, or
+  /// `NAME=@FILE` with a serialized TensorProto). They are constants then, and
+  /// not among the inputs of the emitted code.
+  llvm::StringMap<std::string> inputValues;
+  /// One more folder in which external data may lie, also behind symbolic
+  /// links (`--external-data-root`); empty for none.
+  std::string externalDataRoot;
+  /// Lengths of inputs that are sequences (`--sequence-length NAME=N`). The
+  /// elements are called NAME[0], NAME[1], ...
+  llvm::StringMap<int64_t> sequenceLengths;
+  /// Optional inputs that have no value (`--absent NAME`).
+  llvm::StringSet<> absent;
   /// The module's `memplan.model`; the file's stem when empty.
   std::string modelName;
 };

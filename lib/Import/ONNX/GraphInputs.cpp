@@ -1,0 +1,147 @@
+//===- GraphInputs.cpp - What the caller gives ----------------------------===//
+
+#include "GraphInputs.h"
+
+#include "DType.h"
+
+using namespace mlir;
+using namespace memplan;
+using namespace memplan::onnx;
+
+/// Longer sequences come from no model, but from a mistake.
+static constexpr int64_t kLongestSequence = 10000;
+
+LogicalResult GraphInputs::addTensor(const ValueInfo &input, std::string name,
+                                     const ImportOptions &options,
+                                     Reporter &reporter) {
+  bool isElement = name != input.name;
+  auto given = options.inputShapes.find(name);
+  if (given == options.inputShapes.end())
+    given = options.inputShapes.find(input.name);
+  used.insert(name);
+  used.insert(input.name);
+  const ValueInfo *leaf = &input;
+  // Dims binds what a shape of the model's leaves open.
+  if (!isElement && input.shape)
+    given = options.inputShapes.end();
+  if (given != options.inputShapes.end() || input.kind != "tensor") {
+    names.push_back(std::move(name));
+    ValueInfo tensor = input;
+    tensor.name = names.back();
+    tensor.kind = "tensor";
+    tensor.inner.clear();
+    if (given != options.inputShapes.end()) {
+      tensor.shape.emplace();
+      for (int64_t extent : given->second)
+        tensor.shape->push_back({extent, {}});
+    }
+    made.push_back(std::move(tensor));
+    leaf = &made.back();
+  }
+  if (!DType::fromCode(leaf->dataType))
+    return reporter.error(ImportErrorKind::Unsupported)
+           << "graph input " << quoted(leaf->name) << " has element type "
+           << dtypeName(leaf->dataType)
+           << "; float, double, float16, bfloat16, bool and integers of 8 to "
+              "64 bits are accepted";
+  if (!leaf->shape)
+    return reporter.error(ImportErrorKind::UnboundShape)
+           << "graph input " << quoted(leaf->name)
+           << " has no shape; give --input-shape " << leaf->name
+           << "=N0xN1x...";
+  leaves.push_back(leaf);
+  return success();
+}
+
+LogicalResult GraphInputs::add(const ValueInfo &input,
+                               const ImportOptions &options,
+                               Reporter &reporter) {
+  Input entry{&input, leaves.size(), 0};
+  SmallVector<StringRef> kinds = {input.kind};
+  llvm::append_range(kinds, input.inner);
+  ArrayRef<StringRef> rest(kinds);
+  if (rest.front() == "optional") {
+    rest = rest.drop_front();
+    entry.isPresent = !options.absent.contains(input.name);
+  }
+  bool isSequence = !rest.empty() && rest.front() == "sequence";
+  if (isSequence)
+    rest = rest.drop_front();
+  if (rest.size() != 1 || rest.front() != "tensor")
+    return reporter.error(ImportErrorKind::Unsupported)
+           << "graph input " << quoted(input.name) << " is "
+           << (input.kind.empty() ? "of no stated type"
+                                  : ("a " + input.kind).str())
+           << "; a tensor, a sequence of tensors and an optional of these are "
+              "accepted";
+  int64_t count = 1;
+  if (isSequence && entry.isPresent) {
+    auto given = options.sequenceLengths.find(input.name);
+    if (given == options.sequenceLengths.end())
+      return reporter.error(ImportErrorKind::UnboundShape)
+             << "graph input " << quoted(input.name)
+             << " is a sequence; give --sequence-length " << input.name << "=N";
+    count = given->second;
+    if (count < 0 || count > kLongestSequence)
+      return reporter.error(ImportErrorKind::IO)
+             << "--sequence-length " << input.name << "=" << count << "; 0 to "
+             << kLongestSequence << " is accepted";
+  }
+  if (!entry.isPresent)
+    count = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string name = input.name.str();
+    if (isSequence)
+      name += "[" + std::to_string(i) + "]";
+    if (failed(addTensor(input, name, options, reporter)))
+      return failure();
+  }
+  entry.count = leaves.size() - entry.first;
+  all.push_back(entry);
+  return success();
+}
+
+/// An option that names nothing is a mistake.
+LogicalResult GraphInputs::checkOptions(const ImportOptions &options,
+                                        Reporter &reporter) {
+  SmallVector<std::string> unknown;
+  auto isOf = [&](StringRef name, StringRef kind) {
+    for (const Input &input : all)
+      if (input.declared->name == name &&
+          (input.declared->kind == kind ||
+           llvm::is_contained(input.declared->inner, kind)))
+        return true;
+    return false;
+  };
+  for (const auto &entry : options.sequenceLengths)
+    if (!isOf(entry.getKey(), "sequence"))
+      unknown.push_back(("--sequence-length " + entry.getKey() +
+                         " names no input that is a sequence")
+                            .str());
+  for (const auto &entry : options.absent)
+    if (!isOf(entry.getKey(), "optional"))
+      unknown.push_back(
+          ("--absent " + entry.getKey() + " names no input that is an optional")
+              .str());
+  for (const auto &entry : options.inputShapes)
+    if (!used.contains(entry.getKey()))
+      unknown.push_back(
+          ("--input-shape " + entry.getKey() + " names no input of the model")
+              .str());
+  if (unknown.empty())
+    return success();
+  llvm::sort(unknown);
+  return reporter.error(ImportErrorKind::IO) << unknown.front();
+}
+
+FailureOr<GraphInputs> GraphInputs::read(ArrayRef<const ValueInfo *> inputs,
+                                         const ImportOptions &options,
+                                         Reporter &reporter) {
+  GraphInputs result;
+  for (const ValueInfo *input : inputs)
+    if (failed(result.add(*input, options, reporter)))
+      return failure();
+  if (failed(result.checkOptions(options, reporter)))
+    return failure();
+  return result;
+}

@@ -1,0 +1,790 @@
+//===- RunDims.cpp - Dims whose extent the run tells ----------------------===//
+
+#include "RunDims.h"
+
+#include "ControlFlow.h"
+#include "Scalars.h"
+#include "TensorOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace memplan;
+using namespace memplan::onnx;
+
+namespace {
+using Rule = LogicalResult (*)(NodeBuilder &, BuildFn);
+}
+
+//===----------------------------------------------------------------------===//
+// Extents
+//===----------------------------------------------------------------------===//
+
+/// That only the inputs `which` have dims of the run.
+static LogicalResult onlyIn(NodeBuilder &n, ArrayRef<unsigned> which) {
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    if (n.hasInput(i) && !n.input(i).runDims.empty() &&
+        !llvm::is_contained(which, i))
+      return n.unsupported()
+             << n.inputText(i)
+             << " has an extent that only the run tells; one that is known at "
+                "import is accepted";
+  return success();
+}
+
+/// That dim `dim` of input `i` is not one of the run's.
+static LogicalResult isFixed(NodeBuilder &n, unsigned i, int64_t dim,
+                             StringRef why) {
+  if (!n.input(i).runExtent(dim))
+    return success();
+  return n.unsupported() << n.inputText(i) << " " << why << " dim " << dim
+                         << ", whose extent only the run tells";
+}
+
+/// Records an extent, or that it is the one recorded already.
+static LogicalResult setExtent(NodeBuilder &n, unsigned result, int64_t dim,
+                               Value extent) {
+  ImportedTensor &made = n.getResults()[result];
+  if (Value before = made.runExtent(dim)) {
+    if (before == extent)
+      return success();
+    return n.unsupported() << "dim " << dim << " of " << quoted(made.name)
+                           << " has two extents that only the run tells; "
+                              "tensors that share one are accepted";
+  }
+  n.setRunDim(result, dim, extent);
+  return success();
+}
+
+/// A new extent from others: `body` sees them as scalars.
+static Value computeExtent(NodeBuilder &n, ValueRange extents,
+                           function_ref<Value(const Scalars &, ValueRange)> f) {
+  SmallVector<AffineMap> maps(extents.size(), n.b.getMultiDimIdentityMap(0));
+  return mapElements(n, extents, maps, {}, n.b.getI64Type(),
+                     [&](OpBuilder &b, Location loc, ValueRange args) {
+                       return f(Scalars(b, loc, DType::i64()), args);
+                     });
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+/// Inputs broadcast against each other. A dim of the run is one of all inputs,
+/// but for those of extent 1.
+static LogicalResult broadcastRule(NodeBuilder &n, BuildFn build) {
+  int64_t rank = 0;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    if (n.hasInput(i))
+      rank = std::max(rank, n.input(i).rank());
+  SmallVector<Value> extents(rank);
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    if (n.hasInput(i))
+      for (const RunDim &entry : n.input(i).runDims)
+        extents[rank - n.input(i).rank() + entry.dim] = entry.extent;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    if (!n.hasInput(i))
+      continue;
+    ImportedTensor &x = n.input(i);
+    for (int64_t dim = 0; dim < x.rank(); ++dim) {
+      Value extent = extents[rank - x.rank() + dim];
+      if (extent && x.runExtent(dim) != extent &&
+          (x.dim(dim) != 1 || x.runExtent(dim)))
+        return n.unsupported()
+               << n.inputText(i) << " meets another tensor in dim " << dim
+               << ", one of them with an extent that only the run tells; "
+                  "tensors of one origin, or an extent of 1, are accepted";
+    }
+  }
+  if (failed(build(n)))
+    return failure();
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (extents[dim])
+      n.setRunDim(0, dim, extents[dim]);
+  return success();
+}
+
+static LogicalResult identityRule(NodeBuilder &n, BuildFn build) {
+  return build(n);
+}
+
+static LogicalResult transposeRule(NodeBuilder &n, BuildFn build) {
+  if (failed(build(n)))
+    return failure();
+  ImportedTensor &x = n.input(0);
+  auto given = n.intsAttr("perm");
+  for (const RunDim &entry : x.runDims) {
+    int64_t to = x.rank() - 1 - entry.dim;
+    if (given)
+      to = llvm::find(*given, entry.dim) - given->begin();
+    n.setRunDim(0, to, entry.extent);
+  }
+  return success();
+}
+
+/// A dim of the run stays a dim of its own: what is before and after it has as
+/// many elements as it had.
+static LogicalResult reshapeRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyIn(n, 0)) || failed(build(n)))
+    return failure();
+  ImportedTensor &x = n.input(0);
+  ArrayRef<int64_t> shape = n.getResults().front().shape();
+  if (n.getResults().front().aliasOf)
+    return success();
+  auto product = [](ArrayRef<int64_t> extents) {
+    int64_t result = 1; // no larger than the tensor, whose size was checked
+    for (int64_t extent : extents)
+      result *= extent;
+    return result;
+  };
+  for (const RunDim &entry : x.runDims) {
+    std::optional<int64_t> found;
+    int64_t before = product(x.shape().take_front(entry.dim));
+    for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i)
+      if (shape[i] == x.dim(entry.dim) &&
+          product(shape.take_front(i)) == before) {
+        if (found || x.numElements() == 0)
+          return n.unsupported()
+                 << n.inputText(0u) << " takes the shape " << shapeText(shape)
+                 << ", of which it is not clear where its dim " << entry.dim
+                 << " is, whose extent only the run tells";
+        found = i;
+      }
+    if (!found)
+      return n.unsupported()
+             << n.inputText(0u) << " takes the shape " << shapeText(shape)
+             << ", in which its dim " << entry.dim
+             << " is not apart, whose extent only the run tells";
+    n.setRunDim(0, *found, entry.extent);
+  }
+  return success();
+}
+
+/// The axes of Squeeze and Unsqueeze, which their builders have checked.
+static SmallVector<int64_t> readAxes(NodeBuilder &n, int64_t rank) {
+  SmallVector<int64_t> axes;
+  if (n.opset < 13)
+    axes = n.intsAttr("axes").value_or(axes);
+  else if (n.hasInput(1))
+    axes = *n.ints(1, "the list of axes");
+  for (int64_t &axis : axes)
+    axis = axis < 0 ? axis + rank : axis;
+  return axes;
+}
+
+static LogicalResult unsqueezeRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyIn(n, 0)) || failed(build(n)))
+    return failure();
+  ImportedTensor &y = n.getResults().front();
+  SmallVector<int64_t> axes = readAxes(n, y.rank());
+  int64_t from = 0;
+  for (int64_t i = 0; i < y.rank() && !y.aliasOf; ++i)
+    if (!llvm::is_contained(axes, i))
+      if (Value extent = n.input(0).runExtent(from++))
+        n.setRunDim(0, i, extent);
+  return success();
+}
+
+static LogicalResult squeezeRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyIn(n, 0)) || failed(build(n)))
+    return failure();
+  ImportedTensor &x = n.input(0);
+  SmallVector<int64_t> axes = readAxes(n, x.rank());
+  int64_t to = 0;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    bool drops = axes.empty() ? x.dim(i) == 1 : llvm::is_contained(axes, i);
+    Value extent = x.runExtent(i);
+    if (drops && extent)
+      return n.unsupported() << n.inputText(0u) << " has no dim " << i
+                             << " to squeeze: only the run tells its extent";
+    if (!drops && extent && !n.getResults().front().aliasOf)
+      n.setRunDim(0, to, extent);
+    to += !drops;
+  }
+  return success();
+}
+
+static LogicalResult gatherRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0), &indices = n.input(1);
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), x.rank());
+  if (failed(axis) || failed(isFixed(n, 0, *axis, "is indexed in")) ||
+      failed(build(n)))
+    return failure();
+  for (const RunDim &entry : x.runDims)
+    n.setRunDim(0,
+                entry.dim < *axis ? entry.dim : entry.dim + indices.rank() - 1,
+                entry.extent);
+  for (const RunDim &entry : indices.runDims)
+    n.setRunDim(0, *axis + entry.dim, entry.extent);
+  return success();
+}
+
+static LogicalResult gatherNDRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0), &indices = n.input(1);
+  if (failed(isFixed(n, 1, indices.rank() - 1, "has index tuples along")) ||
+      failed(build(n)))
+    return failure();
+  int64_t batch = n.opset >= 12 ? n.intAttr("batch_dims", 0) : 0;
+  int64_t indexed = batch + indices.dim(indices.rank() - 1);
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    Value extent = x.runExtent(i);
+    if (i < batch && extent != indices.runExtent(i))
+      return n.unsupported() << n.inputText(0u) << " and " << n.inputText(1)
+                             << " may differ in the extent of dim " << i
+                             << ", which only the run tells";
+    if (i >= batch && i < indexed && failed(isFixed(n, 0, i, "is indexed in")))
+      return failure();
+    if (i >= indexed && extent)
+      n.setRunDim(0, i - indexed + indices.rank() - 1, extent);
+  }
+  for (const RunDim &entry : indices.runDims)
+    n.setRunDim(0, entry.dim, entry.extent);
+  return success();
+}
+
+static LogicalResult gatherElementsRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), x.rank());
+  if (failed(axis) || failed(isFixed(n, 0, *axis, "is indexed in")) ||
+      failed(build(n)))
+    return failure();
+  for (const RunDim &entry : n.input(1).runDims)
+    n.setRunDim(0, entry.dim, entry.extent);
+  return success();
+}
+
+/// Row i of the result is row i of the input: the dims along `axis` alone are
+/// computed with.
+static LogicalResult alongAxis(NodeBuilder &n, BuildFn build, int64_t axis) {
+  if (failed(onlyIn(n, 0)) ||
+      failed(isFixed(n, 0, axis, "is computed along")) || failed(build(n)))
+    return failure();
+  for (const RunDim &entry : n.input(0).runDims)
+    for (unsigned i = 0; i < n.numOutputs(); ++i)
+      if (!n.getResults()[i].aliasOf)
+        n.setRunDim(i, entry.dim, entry.extent);
+  return success();
+}
+
+template <int64_t Default>
+static LogicalResult axisRule(NodeBuilder &n, BuildFn build) {
+  FailureOr<int64_t> axis =
+      n.axis(n.intAttr("axis", Default), n.input(0).rank());
+  if (failed(axis))
+    return failure();
+  return alongAxis(n, build, *axis);
+}
+
+/// Softmax of old opsets takes all dims from the axis on as one.
+static LogicalResult softmaxRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  FailureOr<int64_t> axis =
+      n.axis(n.intAttr("axis", n.opset >= 13 ? -1 : 1), x.rank());
+  if (failed(axis))
+    return failure();
+  for (int64_t i = *axis; n.opset < 13 && i < x.rank(); ++i)
+    if (failed(isFixed(n, 0, i, "is computed along")))
+      return failure();
+  return alongAxis(n, build, *axis);
+}
+
+/// Samples along dim 0 that know nothing of each other.
+static LogicalResult sampleRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyIn(n, 0)))
+    return failure();
+  for (int64_t i = 1; i < n.input(0).rank(); ++i)
+    if (failed(isFixed(n, 0, i, "is computed along")))
+      return failure();
+  if (failed(build(n)))
+    return failure();
+  Value extent = n.input(0).runExtent(0);
+  if (extent && !n.getResults().front().aliasOf)
+    n.setRunDim(0, 0, extent);
+  return success();
+}
+
+/// Training takes statistics over all samples.
+static LogicalResult batchNormRule(NodeBuilder &n, BuildFn build) {
+  if (n.opset >= 14 && n.intAttr("training_mode", 0) != 0)
+    return onlyIn(n, {});
+  return sampleRule(n, build);
+}
+
+static LogicalResult gemmRule(NodeBuilder &n, BuildFn build) {
+  if (n.intAttr("transA", 0) != 0 && failed(onlyIn(n, {})))
+    return failure();
+  return sampleRule(n, build);
+}
+
+/// Rows of A, and columns of B.
+static LogicalResult matmulRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &a = n.input(0), &b = n.input(1);
+  bool hasRows = a.rank() >= 2, hasColumns = b.rank() >= 2;
+  for (unsigned i = 0; i < 2; ++i) {
+    ImportedTensor &x = n.input(i);
+    int64_t free = i == 0 ? x.rank() - 2 : x.rank() - 1;
+    if (i == 0 ? !hasRows : !hasColumns)
+      free = -1;
+    for (int64_t dim = 0; dim < x.rank(); ++dim)
+      if (dim != free && failed(isFixed(n, i, dim, "is multiplied along")))
+        return failure();
+  }
+  if (failed(build(n)))
+    return failure();
+  int64_t rank = n.getResults().front().rank();
+  if (Value extent = hasRows ? a.runExtent(a.rank() - 2) : Value())
+    n.setRunDim(0, rank - 1 - hasColumns, extent);
+  if (Value extent = hasColumns ? b.runExtent(b.rank() - 1) : Value())
+    n.setRunDim(0, rank - 1, extent);
+  return success();
+}
+
+/// Regions of interest are taken one by one.
+static LogicalResult roiAlignRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyIn(n, {1, 2})) ||
+      failed(isFixed(n, 1, 1, "holds corners along")))
+    return failure();
+  Value extent = n.input(1).runExtent(0);
+  if (n.input(2).runExtent(0) != extent)
+    return n.unsupported() << n.inputText(1) << " and " << n.inputText(2)
+                           << " may differ in extent, which only the run tells";
+  if (failed(build(n)))
+    return failure();
+  n.setRunDim(0, 0, extent);
+  return success();
+}
+
+/// A slice from the start of a dim of the run ends with it.
+static LogicalResult sliceRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  if (failed(onlyIn(n, 0)) || failed(build(n)))
+    return failure();
+  ImportedTensor &y = n.getResults().front();
+  SmallVector<int64_t> lists[4]; // starts, ends, axes, steps
+  for (unsigned i = 0; i < 4; ++i) {
+    static constexpr const char *kNames[] = {"starts", "ends", "axes", "steps"};
+    if (n.opset < 10)
+      lists[i] = i < 3 ? n.intsAttr(kNames[i]).value_or(lists[i]) : lists[i];
+    else if (n.hasInput(i + 1))
+      lists[i] = *n.ints(i + 1, kNames[i]);
+  }
+  SmallVector<Value> extents;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    extents.push_back(x.runExtent(i));
+  for (size_t i = 0; i < lists[0].size(); ++i) {
+    int64_t axis = lists[2].empty() ? i : lists[2][i];
+    axis = axis < 0 ? axis + x.rank() : axis;
+    int64_t start = lists[0][i], end = lists[1][i];
+    int64_t step = lists[3].empty() ? 1 : lists[3][i];
+    if (!extents[axis] || (start == 0 && end >= x.dim(axis) && step == 1))
+      continue;
+    if (start < 0 || end < 0 || step != 1)
+      return n.unsupported()
+             << n.inputText(0u) << " is sliced in dim " << axis
+             << ", whose extent only the run tells; starts and ends that are "
+                "not negative, and steps of 1, are accepted there";
+    int64_t last = std::min(end, x.dim(axis));
+    extents[axis] =
+        computeExtent(n, extents[axis], [&](const Scalars &s, ValueRange args) {
+          Value stop = s.min(args[0], s.integer(last));
+          return s.max(s.integer(0), s.sub(stop, s.integer(start)));
+        });
+  }
+  for (int64_t i = 0; i < x.rank() && !y.aliasOf; ++i)
+    if (extents[i])
+      n.setRunDim(0, i, extents[i]);
+  return success();
+}
+
+static LogicalResult splitRule(NodeBuilder &n, BuildFn build) {
+  return axisRule<0>(n, build);
+}
+
+//===----------------------------------------------------------------------===//
+// Concat
+//===----------------------------------------------------------------------===//
+
+/// `y` with the elements of `x` from place `begin` of dim `axis` on.
+static Value place(NodeBuilder &n, Value y, Value x, Value begin,
+                   int64_t axis) {
+  auto type = cast<RankedTensorType>(y.getType());
+  int64_t rank = type.getRank();
+  int64_t bound = cast<RankedTensorType>(x.getType()).getDimSize(axis);
+  AffineMap maps[] = {n.b.getMultiDimIdentityMap(rank),
+                      AffineMap::get(rank, 0, n.context())};
+  return mapElements(
+      n, {y, begin}, maps, type.getShape(), type.getElementType(),
+      [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+        Scalars s(b, loc, DType::i64());
+        SmallVector<Value> at;
+        for (int64_t i = 0; i < rank; ++i)
+          at.push_back(linalg::IndexOp::create(b, loc, i));
+        Value here =
+            arith::IndexCastOp::create(b, loc, b.getI64Type(), at[axis]);
+        Value from = s.sub(here, args[1]);
+        Value safe = s.max(s.integer(0), s.min(from, s.integer(bound - 1)));
+        at[axis] = arith::IndexCastOp::create(b, loc, b.getIndexType(), safe);
+        Value element = tensor::ExtractOp::create(b, loc, x, at);
+        return s.select(s.lessOrEqual(s.integer(0), from), element, args[0]);
+      });
+}
+
+/// Along a dim of the run each part begins where the one before ends.
+static LogicalResult concatRule(NodeBuilder &n, BuildFn build) {
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), n.input(0).rank());
+  if (failed(axis) || failed(build(n)))
+    return failure();
+  ImportedTensor &y = n.getResults().front();
+  if (y.aliasOf)
+    return success();
+  bool isAlong = false;
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    isAlong |= bool(n.input(i).runExtent(*axis));
+    for (int64_t dim = 0; dim < y.rank(); ++dim) {
+      Value extent = n.input(i).runExtent(dim);
+      if (dim == *axis)
+        continue;
+      if (extent != n.input(0).runExtent(dim))
+        return n.unsupported()
+               << n.inputText(0u) << " and " << n.inputText(i)
+               << " may differ in the extent of dim " << dim
+               << ", which only the run tells; tensors that share it are "
+                  "accepted";
+      if (extent && failed(setExtent(n, 0, dim, extent)))
+        return failure();
+    }
+  }
+  if (!isAlong)
+    return success();
+  auto scalar = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        n.b, n.loc,
+        DenseElementsAttr::get(RankedTensorType::get({}, n.b.getI64Type()),
+                               value));
+  };
+  Value begin = scalar(0);
+  auto zero = cast<TypedAttr>(n.b.getZeroAttr(y.type.getElementType()));
+  Value joined = filled(n, y.shape(), zero);
+  for (unsigned i = 0; i < n.numInputs(); ++i) {
+    ImportedTensor &x = n.input(i);
+    if (x.numElements() == 0)
+      continue;
+    // Later parts overwrite what is beyond the extents of earlier ones.
+    joined = place(n, joined, n.value(i), begin, *axis);
+    Value extent = x.runExtent(*axis);
+    if (!extent)
+      extent = scalar(x.dim(*axis));
+    begin = computeExtent(n, {begin, extent},
+                          [](const Scalars &s, ValueRange args) {
+                            return s.add(args[0], args[1]);
+                          });
+  }
+  y.value = joined;
+  n.setRunDim(0, *axis, begin);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// What `reduction` does not see.
+static TypedAttr neutral(NodeBuilder &n, StringRef reduction, DType dtype) {
+  Type type = dtype.type(n.context());
+  bool isMax = reduction == "ReduceMax" || reduction == "ArgMax";
+  bool isMin = reduction == "ReduceMin" || reduction == "ArgMin";
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    if (isMax || isMin)
+      return n.b.getFloatAttr(
+          type, APFloat::getInf(floatType.getFloatSemantics(), isMax));
+    return n.b.getFloatAttr(type, reduction == "ReduceProd" ? 1.0 : 0.0);
+  }
+  unsigned bits = dtype.bits();
+  APInt value(bits, reduction == "ReduceProd");
+  if (isMax || isMin) {
+    if (dtype.isSigned())
+      value = isMax ? APInt::getSignedMinValue(bits)
+                    : APInt::getSignedMaxValue(bits);
+    else
+      value = isMax ? APInt::getMinValue(bits) : APInt::getMaxValue(bits);
+  }
+  return n.b.getIntegerAttr(type, value);
+}
+
+/// The input with what lies beyond the extents replaced by `beyond`.
+static Value masked(NodeBuilder &n, ImportedTensor &x, TypedAttr beyond) {
+  int64_t rank = x.rank();
+  SmallVector<Value> inputs = {n.value(x)};
+  SmallVector<AffineMap> maps = {n.b.getMultiDimIdentityMap(rank)};
+  for (const RunDim &entry : x.runDims) {
+    inputs.push_back(entry.extent);
+    maps.push_back(AffineMap::get(rank, 0, n.context()));
+  }
+  return mapElements(n, inputs, maps, x.shape(), x.type.getElementType(),
+                     [&](OpBuilder &b, Location loc, ValueRange args) {
+                       Scalars s(b, loc, DType::i64());
+                       Value result = args[0];
+                       Value other = arith::ConstantOp::create(b, loc, beyond);
+                       for (auto [entry, extent] :
+                            llvm::zip(x.runDims, args.drop_front())) {
+                         Value here = arith::IndexCastOp::create(
+                             b, loc, b.getI64Type(),
+                             linalg::IndexOp::create(b, loc, entry.dim));
+                         result = s.select(s.less(here, extent), result, other);
+                       }
+                       return result;
+                     });
+}
+
+/// What lies beyond is made neutral; dims that are not reduced stay the run's.
+static LogicalResult reduce(NodeBuilder &n, BuildFn build,
+                            ArrayRef<int64_t> axes) {
+  ImportedTensor &x = n.input(0);
+  auto isReduced = [&](int64_t dim) {
+    return axes.empty() || llvm::is_contained(axes, dim);
+  };
+  SmallVector<RunDim> dims(x.runDims.begin(), x.runDims.end());
+  bool hidesAny = false;
+  for (const RunDim &entry : dims)
+    hidesAny |= isReduced(entry.dim);
+  if (hidesAny)
+    n.replaceInput(0,
+                   *keepValue(n, masked(n, x, neutral(n, n.opName(), x.dtype)),
+                              x.dtype, x.name));
+  if (failed(build(n)))
+    return failure();
+  bool keeps = n.intAttr("keepdims", 1) != 0;
+  for (const RunDim &entry : dims) {
+    int64_t to = 0;
+    for (int64_t i = 0; i < entry.dim; ++i)
+      to += keeps || !isReduced(i);
+    if (!isReduced(entry.dim) && !n.getResults().front().aliasOf)
+      n.setRunDim(0, to, entry.extent);
+  }
+  return success();
+}
+
+static LogicalResult reduceRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  if (failed(onlyIn(n, 0)))
+    return failure();
+  int64_t since = n.opName() == "ReduceSum" ? 13 : 18;
+  SmallVector<int64_t> axes;
+  if (n.opset < since) {
+    axes = n.intsAttr("axes").value_or(axes);
+  } else if (n.hasInput(1)) {
+    auto given = n.ints(1, "the list of axes");
+    if (failed(given))
+      return failure();
+    axes = *given;
+  }
+  if (axes.empty() && n.opset >= since &&
+      n.intAttr("noop_with_empty_axes", 0) != 0)
+    return n.unsupported() << n.inputText(0u) << " with noop_with_empty_axes";
+  FailureOr<SmallVector<int64_t>> dims = n.axes(axes, x.rank());
+  if (failed(dims))
+    return failure();
+  return reduce(n, build, *dims);
+}
+
+/// Reductions that need the number of elements, or have no neutral one.
+static LogicalResult reduceOthersRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  LogicalResult done = reduceRule(n, build);
+  if (succeeded(done) &&
+      n.getResults().front().runDims.size() != x.runDims.size())
+    return n.unsupported() << "reduces " << n.inputText(x)
+                           << " along an axis whose extent only the run tells";
+  return done;
+}
+
+static LogicalResult argRule(NodeBuilder &n, BuildFn build) {
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), n.input(0).rank());
+  if (failed(axis))
+    return failure();
+  return reduce(n, build, *axis);
+}
+
+//===----------------------------------------------------------------------===//
+// Shape and Size
+//===----------------------------------------------------------------------===//
+
+/// The extents as a tensor of the run.
+static Value shapeOf(NodeBuilder &n, ImportedTensor &x) {
+  auto type = RankedTensorType::get({x.rank()}, n.b.getI64Type());
+  SmallVector<AffineMap> maps(x.runDims.size(),
+                              AffineMap::get(1, 0, n.context()));
+  SmallVector<Value> extents;
+  for (const RunDim &entry : x.runDims)
+    extents.push_back(entry.extent);
+  Value bounds = arith::ConstantOp::create(
+      n.b, n.loc, DenseElementsAttr::get(type, x.shape()));
+  extents.push_back(bounds);
+  maps.push_back(n.b.getMultiDimIdentityMap(1));
+  return mapElements(
+      n, extents, maps, x.rank(), n.b.getI64Type(),
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Scalars s(b, loc, DType::i64());
+        Value here = arith::IndexCastOp::create(
+            b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 0));
+        Value result = args.back();
+        for (auto [entry, extent] : llvm::zip(x.runDims, args.drop_back()))
+          result =
+              s.select(s.equal(here, s.integer(entry.dim)), extent, result);
+        return result;
+      });
+}
+
+/// The builder slices the shape, which it takes for its input's.
+static LogicalResult shapeRule(NodeBuilder &n, BuildFn) {
+  ImportedTensor &x = n.input(0);
+  int64_t rank = x.rank();
+  auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
+  int64_t start = n.opset >= 15 ? clamp(n.intAttr("start", 0)) : 0;
+  int64_t end = n.opset >= 15 ? clamp(n.intAttr("end", rank)) : rank;
+  int64_t count = std::max<int64_t>(0, end - start);
+  bool isFixedPart = true;
+  for (const RunDim &entry : x.runDims)
+    isFixedPart &= entry.dim < start || entry.dim >= end;
+  auto type = RankedTensorType::get({count}, n.b.getI64Type());
+  if (isFixedPart)
+    return n.constantResult(
+        DenseElementsAttr::get(type, x.shape().slice(start, count)),
+        DType::i64());
+  Value all = shapeOf(n, x);
+  auto entry = [&](int64_t value) {
+    return SmallVector<OpFoldResult>{n.b.getIndexAttr(value)};
+  };
+  if (count != rank)
+    all = tensor::ExtractSliceOp::create(n.b, n.loc, type, all, entry(start),
+                                         entry(count), entry(1));
+  return n.result(all, DType::i64());
+}
+
+static LogicalResult sizeRule(NodeBuilder &n, BuildFn) {
+  ImportedTensor &x = n.input(0);
+  SmallVector<Value> extents;
+  int64_t rest = 1; // no larger than the tensor, whose size was checked
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (Value extent = x.runExtent(i))
+      extents.push_back(extent);
+    else
+      rest *= x.dim(i);
+  }
+  Value size =
+      computeExtent(n, extents, [&](const Scalars &s, ValueRange args) {
+        Value product = s.integer(rest);
+        for (Value extent : args)
+          product = s.mul(product, extent);
+        return product;
+      });
+  return n.result(size, DType::i64());
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+static const llvm::StringMap<Rule> &rules() {
+  static const llvm::StringMap<Rule> kRules = [] {
+    llvm::StringMap<Rule> map;
+    for (const char *name : {"Abs",         "Acos",      "Acosh",
+                             "Add",         "And",       "Asin",
+                             "Asinh",       "Atan",      "Atanh",
+                             "BitCast",     "BitShift",  "BitwiseAnd",
+                             "BitwiseNot",  "BitwiseOr", "BitwiseXor",
+                             "Cast",        "Ceil",      "Celu",
+                             "Clip",        "Cos",       "Cosh",
+                             "Div",         "Elu",       "Equal",
+                             "Erf",         "Exp",       "Floor",
+                             "Gelu",        "Greater",   "GreaterOrEqual",
+                             "HardSigmoid", "HardSwish", "IsInf",
+                             "IsNaN",       "LeakyRelu", "Less",
+                             "LessOrEqual", "Log",       "Max",
+                             "Mean",        "Min",       "Mish",
+                             "Mod",         "Mul",       "Neg",
+                             "Not",         "Or",        "Pow",
+                             "Reciprocal",  "Relu",      "Round",
+                             "Selu",        "Shrink",    "Sigmoid",
+                             "Sign",        "Sin",       "Sinh",
+                             "Softplus",    "Softsign",  "Sqrt",
+                             "Sub",         "Sum",       "Swish",
+                             "Tan",         "Tanh",      "ThresholdedRelu",
+                             "Where",       "Xor"})
+      map[name] = broadcastRule;
+    for (const char *name :
+         {"AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool"})
+      map[name] = sampleRule;
+    map["BatchNormalization"] = batchNormRule;
+    for (const char *name : {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMin",
+                             "ReduceProd", "ReduceSum", "ReduceSumSquare"})
+      map[name] = reduceRule;
+    for (const char *name : {"ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
+      map[name] = reduceOthersRule;
+    map["ArgMax"] = map["ArgMin"] = argRule;
+    map["Concat"] = concatRule;
+    map["Flatten"] = map["Reshape"] = reshapeRule;
+    map["Gather"] = gatherRule;
+    map["GatherElements"] = gatherElementsRule;
+    map["GatherND"] = gatherNDRule;
+    map["Gemm"] = gemmRule;
+    map["Identity"] = identityRule;
+    map["LogSoftmax"] = map["Softmax"] = softmaxRule;
+    map["MatMul"] = matmulRule;
+    map["RoiAlign"] = roiAlignRule;
+    map["Shape"] = shapeRule;
+    map["Size"] = sizeRule;
+    map["Slice"] = sliceRule;
+    map["Split"] = splitRule;
+    map["Squeeze"] = squeezeRule;
+    map["TopK"] = axisRule<-1>;
+    map["Transpose"] = transposeRule;
+    map["Unsqueeze"] = unsqueezeRule;
+    return map;
+  }();
+  return kRules;
+}
+
+LogicalResult memplan::onnx::buildWithRunDims(NodeBuilder &n,
+                                              const OpEntry &entry) {
+  bool hasAny = false;
+  for (unsigned i = 0; i < n.numInputs(); ++i)
+    hasAny |=
+        n.hasInput(i) && !n.input(i).isList() && !n.input(i).runDims.empty();
+  if (!hasAny || entry.takesLists)
+    return entry.build(n);
+  auto rule = rules().find(entry.name);
+  if (*entry.domain || rule == rules().end())
+    return onlyIn(n, {});
+  return rule->second(n, entry.build);
+}
+
+DenseElementsAttr
+memplan::onnx::cutToExtents(DenseElementsAttr elements,
+                            ArrayRef<std::pair<int64_t, int64_t>> extents) {
+  auto type = cast<RankedTensorType>(elements.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [dim, extent] : extents)
+    shape[dim] = std::clamp<int64_t>(extent, 0, shape[dim]);
+  if (ArrayRef<int64_t>(shape) == type.getShape())
+    return elements;
+  auto cut = RankedTensorType::get(shape, type.getElementType());
+  if (elements.isSplat() && cut.getNumElements() != 0)
+    return DenseElementsAttr::get(cut, elements.getSplatValue<Attribute>());
+  SmallVector<Attribute> kept;
+  auto all = elements.getValues<Attribute>();
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
+    int64_t rest = i;
+    bool isInside = true;
+    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+      isInside &= rest % type.getDimSize(dim) < shape[dim];
+      rest /= type.getDimSize(dim);
+    }
+    if (isInside)
+      kept.push_back(all[i]);
+  }
+  return DenseElementsAttr::get(cut, kept);
+}
