@@ -122,10 +122,11 @@ def build_together(prefixes, library, checked: bool = False, flags: tuple[str, .
 class HostModel:
     """A loaded model; `arena` and `weights` live in one block that the library allocates.
 
-    `library`: one that build_together made; the other settings are without effect then."""
+    `library`: one that build_together made; the other settings are without effect then.
+    `weights`: what load gets as its path, if not prefix.safetensors."""
 
     def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",),
-                 precompiled=None, library=None):
+                 precompiled=None, library=None, weights=None):
         prefix = Path(prefix)
         self.name = identifier(prefix.name)
         library = library or build_library(prefix, folder or prefix.parent, checked, flags, precompiled)
@@ -136,7 +137,7 @@ class HostModel:
         self._before = self._counters()
         self.inputs = self._infos("input")
         self.outputs = self._infos("output")
-        weights = prefix.with_name(prefix.name + ".safetensors")
+        weights = weights or prefix.with_name(prefix.name + ".safetensors")
         self._check(self._load(ctypes.byref(self._handle), os.fsencode(weights), None), "load")
 
     def _declare(self):

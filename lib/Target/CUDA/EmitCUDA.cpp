@@ -173,7 +173,14 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
                       {},       {},
                       *weights, 0,
                       256,      {},
-                      emitter,  {}};
+                      emitter,  {},
+                      {}};
+  if (options.externalWeights) {
+    auto sources = findWeightSources(*weights, options, program.modelName);
+    if (!sources)
+      return entry->emitError() << llvm::toString(sources.takeError());
+    program.weightSources = std::move(*sources);
+  }
   if (failed(readInterface(*entry, program)))
     return failure();
   readLives(*entry, program);
@@ -186,7 +193,9 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
   auto source = writeSource(program, *module);
   if (failed(source))
     return failure();
-  return EmittedCUDA{*source, writeHeader(program)};
+  bool hasOwnWeights =
+      !options.externalWeights || !getConstants(*weights).weights.empty();
+  return EmittedCUDA{*source, writeHeader(program), hasOwnWeights};
 }
 
 } // namespace memplan

@@ -2,6 +2,7 @@
 
 #include "Safetensors.h"
 
+#include "ExternalWeights.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -133,7 +134,7 @@ namespace {
 /// Files that weights lie in, mapped while they are needed.
 class MappedFiles {
 public:
-  llvm::Expected<StringRef> get(StringRef path) {
+  llvm::Expected<llvm::MemoryBuffer *> get(StringRef path) {
     auto &buffer = files[path];
     if (!buffer) {
       auto mapped =
@@ -145,7 +146,7 @@ public:
             path.str().c_str(), mapped.getError().message().c_str());
       buffer = std::move(*mapped);
     }
-    return buffer->getBuffer();
+    return buffer.get();
   }
 
 private:
@@ -153,17 +154,34 @@ private:
 };
 } // namespace
 
+/// Pages are given back as they have been written, so that weights of many
+/// gigabytes take little memory.
+static void writePieces(llvm::MemoryBuffer &buffer, StringRef bytes,
+                        llvm::raw_ostream &os) {
+  constexpr size_t kPiece = 1 << 25;
+  while (!bytes.empty()) {
+    os << bytes.take_front(kPiece);
+    bytes = bytes.drop_front(std::min(bytes.size(), kPiece));
+    if (!bytes.empty())
+      buffer.dontNeedIfMmap();
+  }
+}
+
 llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
                          llvm::raw_ostream &os) {
   auto layout = computeWeightsLayout(module);
   if (failed(layout))
     return llvm::createStringError("the weights have no layout");
+  if (options.externalWeights)
+    *layout = getConstants(*layout);
   SafetensorsFile file =
       layOutSafetensors(*layout, options, getModelName(module));
   llvm::support::endian::write<uint64_t>(os, file.header.size(),
                                          llvm::endianness::little);
   os << file.header;
   MappedFiles files;
+  constexpr int64_t kMostMapped = 1 << 25;
+  int64_t written = 0;
   for (Weight &weight : layout->weights) {
     auto place = weight.global->getAttrOfType<WeightAttr>(kWeightAttr);
     if (!place) {
@@ -171,10 +189,11 @@ llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
         return error;
       continue;
     }
-    auto bytes = files.get(place.getFile());
-    if (!bytes)
-      return bytes.takeError();
-    int64_t size = static_cast<int64_t>(bytes->size());
+    auto file = files.get(place.getFile());
+    if (!file)
+      return file.takeError();
+    StringRef content = (*file)->getBuffer();
+    int64_t size = static_cast<int64_t>(content.size());
     if (place.getBytes() != weight.bytes)
       return llvm::createStringError(
           "weight '%s' has %lld bytes in '%s', its type has %lld",
@@ -186,7 +205,12 @@ llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
           weight.name.c_str(), static_cast<long long>(place.getOffset()),
           static_cast<long long>(weight.bytes), place.getFile().str().c_str(),
           static_cast<long long>(size));
-    os << bytes->substr(place.getOffset(), weight.bytes);
+    writePieces(**file, content.substr(place.getOffset(), weight.bytes), os);
+    written += weight.bytes;
+    if (written >= kMostMapped) {
+      (*file)->dontNeedIfMmap();
+      written = 0;
+    }
   }
   return llvm::Error::success();
 }

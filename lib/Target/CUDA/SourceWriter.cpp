@@ -25,6 +25,8 @@ public:
 private:
   void writeStamp();
   void writeModel();
+  void writeEntry(const Weight &weight, int64_t offset);
+  void writeWeightSources();
   void writeWeightTable();
   void writeRun(StringRef launches);
   void writeDefinitions();
@@ -119,7 +121,35 @@ void SourceWriter::writeModel() {
        << 16 * program.extents.size() << ";\n\n";
 }
 
+void SourceWriter::writeEntry(const Weight &weight, int64_t offset) {
+  os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
+     << weight.bytes << ", " << weight.blockOffset << "},\n";
+}
+
+void SourceWriter::writeWeightSources() {
+  os << "// The model's own files, below the folder that load is given; of "
+        "each\n"
+        "// weight the name, byte in the file, bytes, byte in the block.\n";
+  std::string sources;
+  llvm::raw_string_ostream list(sources);
+  for (auto [number, source] : llvm::enumerate(program.weightSources)) {
+    os << "constexpr WeightEntry kWeights" << number << "[] = {\n";
+    for (auto [index, offset] : source.entries)
+      writeEntry(program.weights.weights[index], offset);
+    os << "};\n";
+    list << "    {" << quoteForString(source.name) << ", {" << source.fileBytes
+         << ", " << source.headerBytes << ", " << source.headerHash
+         << "u}, kWeights" << number << ", " << source.entries.size() << "},\n";
+  }
+  if (!sources.empty())
+    os << "constexpr WeightsSource kWeightsSources[] = {\n"
+       << sources << "};\n";
+  os << "\n";
+}
+
 void SourceWriter::writeWeightTable() {
+  if (program.options.externalWeights)
+    return writeWeightSources();
   SafetensorsFile file =
       layOutSafetensors(program.weights, program.options, program.modelName);
   os << "// The file that belongs to this code: its size, and its header's "
@@ -135,8 +165,7 @@ void SourceWriter::writeWeightTable() {
      << "constexpr WeightEntry kWeights[] = {\n";
   for (auto [weight, offset] :
        llvm::zip_equal(program.weights.weights, file.fileOffsets))
-    os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
-       << weight.bytes << ", " << weight.blockOffset << "},\n";
+    writeEntry(weight, offset);
   os << "};\n\n";
 }
 
@@ -254,9 +283,14 @@ void SourceWriter::writeLoad() {
      << "    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
      << ": weights and arena must be aligned to %zu bytes\", kAlignment);\n"
      << "  if (weights_path)\n"
-     << "    MEMPLAN_TRY(loadWeights(weights_path, kWeightsFile, ";
+     << "    MEMPLAN_TRY("
+     << (program.options.externalWeights ? "loadWeightsFrom(weights_path, "
+                                         : "loadWeights(weights_path, "
+                                           "kWeightsFile, ");
   if (program.weights.weights.empty())
     os << "nullptr, 0";
+  else if (program.options.externalWeights)
+    os << "kWeightsSources, " << program.weightSources.size();
   else
     os << "kWeights, " << program.weights.weights.size();
   os << ", model.weights, kWeightsBytes));\n";
@@ -521,6 +555,11 @@ std::string writeHeader(const ProgramText &program) {
      << "size_t " << name << "_arena_bytes(void);   /* "
      << formatBytes(program.arenaBytes) << " */\n\n"
      << describeReadbacks(program)
+     << (program.options.externalWeights
+             ? "/* `weights_path` is that of the folder that has the model's "
+               "own files; \"\" is\n"
+               " * the current one. */\n"
+             : "")
      << "/* Reads the weights and prepares for runs. `device_block`: device "
         "memory of\n"
      << " * weights_bytes + arena_bytes, aligned to "

@@ -4,6 +4,7 @@
 #define MEMPLAN_LIB_TARGET_CUDA_SOURCEWRITER_H
 
 #include "Emitter.h"
+#include "ExternalWeights.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
 
 namespace memplan {
@@ -36,6 +37,9 @@ struct ProgramText {
   /// Types of the extents that a run tells. They are kept behind the arena and
   /// follow the outputs in the table that launches see.
   std::vector<mlir::MemRefType> extents;
+
+  /// With external weights: where they are.
+  std::vector<WeightSource> weightSources;
 
   /// How often a value is read back from the device, in places of the code.
   size_t countReadbacks() const;
