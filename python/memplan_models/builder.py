@@ -93,14 +93,14 @@ class Builder:
         return self.op("LayerNormalization", f"{name}/LayerNormalization", x, scale, bias, output=output, axis=-1,
                        epsilon=epsilon)
 
-    def model(self, name: str, inputs: dict[str, tuple], outputs: dict[str, list]) -> onnx.ModelProto:
+    def model(self, name: str, inputs: dict[str, tuple], outputs: dict[str, list], opset: int = OPSET) -> onnx.ModelProto:
         """`inputs`: name to (element type, shape); `outputs`, floats: name to shape."""
         graph = helper.make_graph(
             self.nodes, name, [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in inputs.items()],
             [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in outputs.items()],
             self.initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="memplan_models")
-        model.ir_version = 8
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name="memplan_models")
+        model.ir_version = 8 if opset == OPSET else 10
         onnx.checker.check_model(model)
         return model
 

@@ -7,7 +7,7 @@ from typing import Callable
 
 import onnx
 
-from . import cnn, dense_prediction, light, mobile, published, random_wired, transformer
+from . import cnn, dense_prediction, light, mobile, modern, published, random_wired, transformer
 from .store import save
 
 
@@ -36,7 +36,8 @@ ARCHITECTURES = (
 def _entries():
     for build, dims in ((cnn.cnn_relu, {"N": 4}), (cnn.cnn_dropout, {"N": 4}),
                         (transformer.transformer_erf, {"N": 2, "S": 24}),
-                        (transformer.transformer_tanh, {"N": 2, "S": 24})):
+                        (transformer.transformer_tanh, {"N": 2, "S": 24}),
+                        (modern.decoder_step, {"N": 2, "P": 9, "T": 12}), (modern.denoiser, {"N": 2})):
         yield Entry(build.__name__, build.__doc__, build, dims)
     for real, small, dims, small_dims in ARCHITECTURES:
         yield Entry(real.__name__, real.__doc__, real, dims)

@@ -1,6 +1,7 @@
 //===- ConvolutionOps.cpp - Conv ------------------------------------------===//
 
 #include "OpTable.h"
+#include "Products.h"
 #include "Scalars.h"
 #include "TensorOps.h"
 #include "Window.h"
@@ -9,7 +10,7 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-static LogicalResult buildConv(NodeBuilder &n) {
+LogicalResult memplan::onnx::buildConv(NodeBuilder &n) {
   if (failed(n.floatInput(0)) || failed(n.sameTypes({0, 1, 2})))
     return failure();
   ImportedTensor &x = n.input(0), &w = n.input(1);

@@ -2,6 +2,7 @@
 
 #include "OpTable.h"
 #include "RowMean.h"
+#include "RowNorm.h"
 #include "Scalars.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -187,18 +188,35 @@ Value RowNorm::statistic(bool isMean) {
                     });
 }
 
-/// Adds input `i` as a parameter that broadcasts to the whole of x.
-static LogicalResult addBroadcastParameter(RowNorm &norm, unsigned i) {
-  ImportedTensor &parameter = norm.n.input(i);
+/// Adds a parameter that broadcasts to the whole of x.
+static LogicalResult addBroadcastParameter(RowNorm &norm,
+                                           ImportedTensor &parameter) {
   auto fits = broadcastShapes({parameter.shape(), norm.x.shape()});
   if (!fits || ArrayRef<int64_t>(*fits) != norm.x.shape())
-    return norm.n.invalid() << norm.n.inputText(i) << " does not broadcast to "
-                            << norm.n.inputText(0u);
+    return norm.n.invalid()
+           << norm.n.inputText(parameter) << " does not broadcast to "
+           << norm.n.inputText(norm.x);
   norm.parameters.addBroadcast(parameter, norm.x.shape());
   return success();
 }
 
-static LogicalResult buildLayerNorm(NodeBuilder &n, bool isRms) {
+FailureOr<Value> memplan::onnx::normalizeRows(NodeBuilder &n, ImportedTensor &x,
+                                              int64_t axis,
+                                              const RowNormOptions &options) {
+  RowNorm norm(n, x, x.shape(),
+               llvm::to_vector(llvm::seq<int64_t>(axis, x.rank())));
+  norm.subtractsMean = options.subtractsMean;
+  norm.epsilon = options.epsilon;
+  norm.scale = options.scale;
+  norm.bias = options.bias;
+  for (ImportedTensor *parameter : {options.scale, options.bias})
+    if (parameter && failed(addBroadcastParameter(norm, *parameter)))
+      return failure();
+  return norm.build();
+}
+
+LogicalResult memplan::onnx::buildLayerNorm(NodeBuilder &n, bool isRms,
+                                            int firstStatistic) {
   ImportedTensor &x = n.input(0);
   FailureOr<int64_t> axis = n.axis(n.intAttr("axis", -1), x.rank());
   if (failed(n.floatInput(0)) || failed(axis))
@@ -207,35 +225,36 @@ static LogicalResult buildLayerNorm(NodeBuilder &n, bool isRms) {
   if (stash != 1 && !(x.dtype.bits() == 64 && stash == x.dtype.code()))
     return n.unsupported() << "attribute 'stash_type' is " << dtypeName(stash)
                            << "; float is accepted";
+  RowNormOptions options;
+  options.subtractsMean = !isRms;
+  options.epsilon = n.floatAttr("epsilon", 1e-5f);
+  options.scale = &n.input(1);
+  options.bias = n.hasInput(2) ? &n.input(2) : nullptr;
+  if (n.wantsOutput(0)) {
+    FailureOr<Value> y = normalizeRows(n, x, *axis, options);
+    if (failed(y) || failed(n.result(0, *y, x.dtype)))
+      return failure();
+  }
   RowNorm norm(n, x, x.shape(),
                llvm::to_vector(llvm::seq<int64_t>(*axis, x.rank())));
   norm.subtractsMean = !isRms;
-  norm.epsilon = n.floatAttr("epsilon", 1e-5f);
-  norm.scale = &n.input(1);
-  if (failed(addBroadcastParameter(norm, 1)))
-    return failure();
-  if (n.hasInput(2)) {
-    norm.bias = &n.input(2);
-    if (failed(addBroadcastParameter(norm, 2)))
-      return failure();
-  }
-  if (n.wantsOutput(0) && failed(n.result(0, norm.build(), x.dtype)))
-    return failure();
+  norm.epsilon = options.epsilon;
   SmallVector<int64_t> kept(x.shape().take_front(*axis));
   kept.append(x.rank() - *axis, 1);
   DType wide = x.dtype.bits() < 32 ? DType::f32() : x.dtype;
-  for (unsigned i : {1u, 2u})
-    if (n.wantsOutput(i) &&
-        failed(n.result(i, reshape(n, norm.statistic(i == 1), kept), wide)))
+  for (int i : {1, 2})
+    if (i >= firstStatistic && n.wantsOutput(i) &&
+        failed(n.result(
+            i, reshape(n, norm.statistic(i == firstStatistic), kept), wide)))
       return failure();
   return success();
 }
 
 static LogicalResult buildLayerNormalization(NodeBuilder &n) {
-  return buildLayerNorm(n, /*isRms=*/false);
+  return buildLayerNorm(n, /*isRms=*/false, /*firstStatistic=*/1);
 }
 static LogicalResult buildRMSNormalization(NodeBuilder &n) {
-  return buildLayerNorm(n, /*isRms=*/true);
+  return buildLayerNorm(n, /*isRms=*/true, /*firstStatistic=*/1);
 }
 
 static LogicalResult checkChannels(NodeBuilder &n, unsigned i) {
@@ -465,8 +484,8 @@ llvm::ArrayRef<OpEntry> normalizationOps() {
        buildGroupNormalization},
       {"InstanceNormalization", 1, kNewestOpset, 3, 3, 1,
        buildInstanceNormalization},
-      {"LayerNormalization", 17, kNewestOpset, 2, 3, 3,
-       buildLayerNormalization},
+      // Before opset 17 an operator of ONNX Runtime's.
+      {"LayerNormalization", 1, kNewestOpset, 2, 3, 3, buildLayerNormalization},
       {"LogSoftmax", 1, kNewestOpset, 1, 1, 1, buildLogSoftmax},
       {"RMSNormalization", 23, kNewestOpset, 2, 2, 1, buildRMSNormalization},
       {"Softmax", 1, kNewestOpset, 1, 1, 1, buildSoftmax},

@@ -135,7 +135,11 @@ void ScaledAttention::addMask(Value mask, DType maskType) {
        {read.map},
        [this, maskType](const Scalars &s, Value score, ValueRange operands) {
          if (maskType.isBool())
-           return s.select(operands[0], score, s.lowest());
+           return hide(s, operands[0], score);
+         if (maskType.isInteger()) {
+           Scalars i(s.b, s.loc, maskType);
+           return hide(s, i.less(i.integer(0), operands[0]), score);
+         }
          Value bias = castScalar(s.b, s.loc, operands[0], maskType, wide);
          return s.select(s.equal(bias, s.lowest()), s.lowest(),
                          s.add(score, bias));
@@ -184,20 +188,35 @@ void ScaledAttention::addWindow(const Window &window) {
   steps.push_back(std::move(step));
 }
 
-void ScaledAttention::addKeyLengths(Value lengths, DType lengthType,
-                                    int64_t more) {
+void ScaledAttention::addKeyLengths(Value ends, DType lengthType,
+                                    Value starts) {
   if (k.length == 0)
     return;
-  steps.push_back({{lengths, positions(k.length)},
-                   {scoreMap(dim(0)), scoreMap(dim(rank() - 1))},
-                   [=](const Scalars &s, Value score, ValueRange operands) {
-                     Scalars i(s.b, s.loc, DType::i64());
-                     Value length = i.add(castScalar(s.b, s.loc, operands[0],
-                                                     lengthType, DType::i64()),
-                                          i.integer(more));
-                     return s.select(i.less(operands[1], length), score,
-                                     s.lowest());
-                   }});
+  Step step{{ends, positions(k.length)},
+            {scoreMap(dim(0)), scoreMap(dim(rank() - 1))},
+            {}};
+  if (starts) {
+    step.operands.push_back(starts);
+    step.maps.push_back(scoreMap(dim(0)));
+  }
+  step.apply = [this, lengthType](const Scalars &s, Value score,
+                                  ValueRange operands) {
+    Scalars i(s.b, s.loc, DType::i64());
+    auto bound = [&](Value x) {
+      return castScalar(s.b, s.loc, x, lengthType, DType::i64());
+    };
+    Value isSeen = i.less(operands[1], bound(operands[0]));
+    if (operands.size() > 2)
+      isSeen = i.make<arith::AndIOp>(
+          isSeen, i.lessOrEqual(bound(operands[2]), operands[1]));
+    return hide(s, isSeen, score);
+  };
+  steps.push_back(std::move(step));
+}
+
+Value ScaledAttention::hide(const Scalars &s, Value isSeen, Value score) const {
+  Value hidden = filter ? s.add(score, s.number(*filter)) : s.lowest();
+  return s.select(isSeen, score, hidden);
 }
 
 Value ScaledAttention::applySteps(const Scalars &s, Value score,

@@ -46,6 +46,9 @@ public:
   /// The type to which scores are rounded before the softmax, and
   /// probabilities after; by default it computes in the accumulator's.
   std::optional<DType> precision;
+  /// If set, what is added to scores that a mask of integers or lengths hide,
+  /// instead of -infinity.
+  std::optional<double> filter;
 
   //===--- what happens to scores, in order -------------------------------===//
   // A score that is masked out becomes -infinity; a row of nothing else gives
@@ -55,7 +58,8 @@ public:
   /// Adds a float tensor, or masks out where a bool one is false; it broadcasts
   /// to (batch, heads, queries, keys), or an error.
   mlir::LogicalResult addMask(ImportedTensor &mask);
-  /// The same for a value of known shape that does broadcast.
+  /// The same for a value of known shape that does broadcast; one of integers
+  /// hides where it is not positive.
   void addMask(mlir::Value mask, DType dtype);
   /// Which keys a query sees by its position.
   struct Window {
@@ -68,8 +72,9 @@ public:
     DType offsetType;
   };
   void addWindow(const Window &window);
-  /// Masks out keys from `lengths[batch] + more` on.
-  void addKeyLengths(mlir::Value lengths, DType dtype, int64_t more = 0);
+  /// Hides keys from `ends[batch]` on, and those before `starts[batch]`, which
+  /// may be null.
+  void addKeyLengths(mlir::Value ends, DType dtype, mlir::Value starts = {});
 
   //===--- the parts ------------------------------------------------------===//
   unsigned numSteps() const { return steps.size(); }
@@ -112,6 +117,9 @@ private:
   /// `q`, or what has its form, with the heads of a group as a dim.
   mlir::Value grouped(const HeadTensor &tensor);
   mlir::Value positions(int64_t count);
+  /// The score where `isSeen`.
+  mlir::Value hide(const Scalars &s, mlir::Value isSeen,
+                   mlir::Value score) const;
   mlir::Value applySteps(const Scalars &s, mlir::Value score,
                          mlir::ValueRange operands, unsigned begin,
                          unsigned end) const;
