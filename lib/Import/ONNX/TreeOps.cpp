@@ -37,8 +37,8 @@ struct TreeNode {
   int64_t feature = 0;
   Mode mode = Mode::LessEqual;
   double split = 0;
-  bool tracksMissing = false;
-  int64_t yes = -1, no = -1; // itself for a leaf
+  bool tracksMissing = false, isLeaf = false;
+  int64_t yes = -1, no = -1; // a leaf's is itself
   SmallVector<std::pair<int64_t, double>, 1> weights;
 };
 
@@ -98,7 +98,7 @@ FailureOr<int64_t> TreeWalker::measure() {
     if (depth > kDeepest)
       return n.unsupported() << "a tree is deeper than " << kDeepest;
     const TreeNode &node = ensemble.nodes[at];
-    if (node.yes == at)
+    if (node.isLeaf)
       continue;
     if (node.feature < 0 || node.feature >= x.dim(1))
       return n.invalid() << "node " << at << " of the trees asks for feature "
@@ -114,7 +114,8 @@ Value TreeWalker::leaves(int64_t depth) {
   Type i64 = n.b.getI64Type(), i8 = n.b.getI8Type();
   Value features =
       table<int64_t>(i64, [](const TreeNode &node) { return node.feature; });
-  Value yes = table<int64_t>(i64, [](const TreeNode &node) { return node.yes; });
+  Value yes =
+      table<int64_t>(i64, [](const TreeNode &node) { return node.yes; });
   Value no = table<int64_t>(i64, [](const TreeNode &node) { return node.no; });
   Value modes = table<int8_t>(
       i8, [](const TreeNode &node) { return static_cast<int8_t>(node.mode); });
@@ -134,7 +135,7 @@ Value TreeWalker::leaves(int64_t depth) {
   Value source = n.value(0);
   auto used = [&](Mode mode) {
     return llvm::any_of(ensemble.nodes, [&](const TreeNode &node) {
-      return node.yes != node.no && node.mode == mode;
+      return !node.isLeaf && node.mode == mode;
     });
   };
   bool canTrack = llvm::any_of(
@@ -342,6 +343,7 @@ static LogicalResult buildTreeEnsemble(NodeBuilder &n) {
   for (int64_t i = 0; i < numLeaves; ++i) {
     TreeNode &leaf = ensemble.nodes[count + i];
     leaf.yes = leaf.no = count + i;
+    leaf.isLeaf = true;
     leaf.weights.push_back({targets[i], (*weights)[i]});
   }
   size_t member = 0;
@@ -380,7 +382,7 @@ static LogicalResult buildTreeEnsemble(NodeBuilder &n) {
       TreeNode link = node;
       link.split = value;
       if (k > 0 && node.yes >= 0) {
-        if (ensemble.nodes[node.yes].yes != node.yes || yesLeafs[i] == 0)
+        if (!ensemble.nodes[node.yes].isLeaf)
           return n.unsupported()
                  << "node " << i
                  << " of the trees asks for several members and leads to "
@@ -466,6 +468,7 @@ static LogicalResult readNodes(NodeBuilder &n, Ensemble &ensemble,
       ensemble.roots.push_back(i);
     if (modes[i] == "LEAF") {
       node.yes = node.no = i;
+      node.isLeaf = true;
       continue;
     }
     const StringRef *mode = llvm::find(kModes, modes[i]);
