@@ -129,6 +129,29 @@ def test_trees(check, aggregate, modes):
           rtol=1e-4)
 
 
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX"])
+@pytest.mark.parametrize("kind", ["linear", "trees"])
+def test_classifiers(tmp_path, quick, kind, transform):
+    if kind == "linear":
+        attributes = {"coefficients": numbers(12, seed=1).tolist(), "intercepts": numbers(3, seed=2).tolist(),
+                      "classlabels_ints": [7, -2, 5], "multi_class": 1}
+    else:
+        trees = random_trees(4, ["BRANCH_LEQ"])
+        attributes = {key.replace("target_", "class_"): value for key, value in trees.items()}
+        attributes["classlabels_int64s"] = [7, -2, 5]
+    node = helper.make_node("LinearClassifier" if kind == "linear" else "TreeEnsembleClassifier", ["x"], ["label", "score"],
+                            domain="ai.onnx.ml", post_transform=transform, **attributes)
+    made = om.model([node], [om.value("x", [40, 4])], [om.value("label", [40], INT64), om.value("score", [40, 3])],
+                    opsets=[om.helper.make_opsetid("", 17), om.helper.make_opsetid("ai.onnx.ml", 3 if kind == "trees" else 1)])
+    x = numbers(40, 4)
+    want = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    compiler.emit_cuda(om.write(made, tmp_path / "m.onnx"), tmp_path / "m")
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        got = model.run({"x": x})
+    np.testing.assert_array_equal(got["label"], want[0])
+    np.testing.assert_allclose(got["score"], want[1], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("node, code, message", [
     (ml("LabelEncoder", ["x"], keys_strings=["a"], values_floats=[1.0]), "unsupported", "'keys_int64s'"),
     (ml("Scaler", ["x"], offset=[1.0, 2.0], scale=[1.0]), "invalid", "attribute 'offset' has 2 entries"),
