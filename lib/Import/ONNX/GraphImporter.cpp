@@ -3,6 +3,7 @@
 #include "GraphImporter.h"
 
 #include "GraphImporterImpl.h"
+#include "Packing.h"
 #include "memplan/Dialect/Signedness.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -109,6 +110,20 @@ LogicalResult GraphImporter::checkSupport() {
   return missing.report(reporter);
 }
 
+/// What the IR's type of an input or output does not say of it.
+SmallVector<NamedAttribute>
+GraphImporter::interfaceAttrs(const ImportedTensor &tensor) {
+  SmallVector<NamedAttribute> attrs;
+  if (tensor.dtype.isUnsigned())
+    attrs.push_back(builder.getNamedAttr(kUnsignedAttr, builder.getUnitAttr()));
+  if (tensor.dtype.isPacked())
+    attrs.push_back(builder.getNamedAttr(
+        kPackedAttr,
+        TypeAttr::get(RankedTensorType::get(
+            tensor.shape(), tensor.dtype.declaredType(&context)))));
+  return attrs;
+}
+
 LogicalResult GraphImporter::addInputs() {
   SmallVector<const ValueInfo *> inputs;
   for (const ValueInfo *given : givenInputs(scope.graph)) {
@@ -122,9 +137,7 @@ LogicalResult GraphImporter::addInputs() {
     if (!DType::fromCode(input.dataType))
       return reporter.error(ImportErrorKind::Unsupported)
              << "graph input " << quoted(input.name) << " has element type "
-             << dtypeName(input.dataType)
-             << "; float, double, float16, bfloat16, bool and integers of 8 to "
-                "64 bits are accepted";
+             << dtypeName(input.dataType) << "; " << kAcceptedTypes;
     if (!input.shape)
       return reporter.error(ImportErrorKind::Unsupported)
              << "graph input " << quoted(input.name)
@@ -152,15 +165,21 @@ LogicalResult GraphImporter::addInputs() {
                                 << " of shape " << shapeText(shape)
                                 << " overflows: 64 bits cannot count its bytes";
     imported.type = RankedTensorType::get(shape, imported.dtype.type(&context));
-    types.push_back(imported.type);
-    imported.value = entry->addArgument(imported.type, nameLoc(input->name));
+    RankedTensorType type = imported.dtype.isPacked()
+                                ? packedType(&context, imported.dtype, shape)
+                                : imported.type;
+    types.push_back(type);
+    imported.value = entry->addArgument(type, nameLoc(input->name));
+    if (imported.dtype.isPacked())
+      imported.value = unpackElements(builder, nameLoc(input->name),
+                                      imported.value, imported.dtype, shape);
     scope.tensors[input->name] = keep(imported);
   }
   main.setFunctionType(builder.getFunctionType(types, {}));
   for (auto [index, input] : llvm::enumerate(inputs)) {
     main.setArgAttr(index, kNameAttr, builder.getStringAttr(input->name));
-    if (scope.find(input->name)->dtype.kind() == DType::Unsigned)
-      main.setArgAttr(index, kUnsignedAttr, builder.getUnitAttr());
+    for (NamedAttribute attr : interfaceAttrs(*scope.find(input->name)))
+      main.setArgAttr(index, attr.getName(), attr.getValue());
   }
   return success();
 }
@@ -175,15 +194,18 @@ LogicalResult GraphImporter::addOutputs() {
     ImportedTensor &tensor = *scope.find(output.name);
     if (failed(checkDeclared(scope, output, tensor)))
       return failure();
-    values.push_back(materialize(builder, tensor, /*isTrial=*/false));
+    Value value = materialize(builder, tensor, /*isTrial=*/false);
+    if (tensor.dtype.isPacked())
+      value = packElements(builder, nameLoc(output.name), value, tensor.dtype);
+    values.push_back(value);
   }
   func::ReturnOp::create(builder, main.getLoc(), values);
   main.setFunctionType(builder.getFunctionType(main.getArgumentTypes(),
                                                ValueRange(values).getTypes()));
   for (auto [index, output] : llvm::enumerate(scope.graph.outputs)) {
     main.setResultAttr(index, kNameAttr, builder.getStringAttr(output.name));
-    if (scope.find(output.name)->dtype.kind() == DType::Unsigned)
-      main.setResultAttr(index, kUnsignedAttr, builder.getUnitAttr());
+    for (NamedAttribute attr : interfaceAttrs(*scope.find(output.name)))
+      main.setResultAttr(index, attr.getName(), attr.getValue());
   }
   return success();
 }

@@ -40,6 +40,8 @@ private:
   mlir::LogicalResult findOpset();
   mlir::LogicalResult checkSupport();
   mlir::LogicalResult addInputs();
+  llvm::SmallVector<mlir::NamedAttribute>
+  interfaceAttrs(const ImportedTensor &tensor);
   mlir::LogicalResult addOutputs();
   void eraseDead();
 

@@ -11,8 +11,10 @@ namespace memplan {
 /// One input or output of the emitted API.
 struct TensorInfo {
   std::string name;
-  mlir::MemRefType type;
+  mlir::MemRefType type; ///< What the function takes.
   bool isUnsigned = false;
+  /// What its caller sees: several elements may share a byte.
+  mlir::ShapedType declared = type;
 };
 
 /// A planned buffer's life, for the checked mode.
