@@ -304,7 +304,7 @@ static FailureOr<Labels> readLabels(NodeBuilder &n, const std::string &prefix) {
   labels.dtype = data->dtype;
   DenseElementsAttr values = data->values;
   if (!values && data->inFile)
-    values = readElements(data->type, data->inFile->bytes);
+    values = readElements(data->dtype, data->type, data->inFile->bytes);
   for (Attribute entry : values.getValues<Attribute>())
     add(entry);
   return labels;
@@ -322,7 +322,7 @@ static FailureOr<Attribute> readDefault(NodeBuilder &n, DType dtype) {
       return failure();
     DenseElementsAttr values = data->values;
     if (!values && data->inFile)
-      values = readElements(data->type, data->inFile->bytes);
+      values = readElements(data->dtype, data->type, data->inFile->bytes);
     if (data->dtype != dtype || values.getNumElements() != 1)
       return n.invalid() << "attribute 'default_tensor' is no "
                          << dtypeName(dtype);

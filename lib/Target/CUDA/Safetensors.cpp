@@ -2,6 +2,7 @@
 
 #include "Safetensors.h"
 
+#include "CppText.h"
 #include "ExternalWeights.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -17,32 +18,6 @@ namespace memplan {
 StringRef getModelName(ModuleOp module) {
   auto name = module->getAttrOfType<StringAttr>(kModelAttr);
   return name ? name.getValue() : StringRef();
-}
-
-static StringRef getFormatName(Type type) {
-  if (type.isF32())
-    return "F32";
-  if (type.isF64())
-    return "F64";
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  if (type.isIndex())
-    return "I64";
-  bool isUnsigned = type.isUnsignedInteger();
-  switch (type.getIntOrFloatBitWidth()) {
-  case 1:
-    return "BOOL";
-  case 8:
-    return isUnsigned ? "U8" : "I8";
-  case 16:
-    return isUnsigned ? "U16" : "I16";
-  case 32:
-    return isUnsigned ? "U32" : "I32";
-  default:
-    return isUnsigned ? "U64" : "I64";
-  }
 }
 
 SafetensorsFile layOutSafetensors(const WeightsLayout &weights,
@@ -62,7 +37,7 @@ SafetensorsFile layOutSafetensors(const WeightsLayout &weights,
       for (const Weight &weight : weights.weights) {
         MemRefType type = memref::GlobalOp(weight.global).getType();
         json.attributeObject(llvm::json::fixUTF8(weight.name), [&] {
-          json.attribute("dtype", getFormatName(type.getElementType()));
+          json.attribute("dtype", getSafetensorsName(type.getElementType()));
           json.attributeArray("shape", [&] {
             for (int64_t extent : type.getShape())
               json.value(extent);

@@ -5,6 +5,7 @@
 #include "CppText.h"
 #include "Safetensors.h"
 #include "StepWriter.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -32,6 +33,7 @@ private:
   void writeDefinitions();
   size_t writeLaunches();
   void writeTensorTable(StringRef kind, ArrayRef<TensorInfo> tensors);
+  llvm::MapVector<StringRef, size_t> countGemms() const;
   void writeLoad();
   void writeRunFunction();
   void writeOutputShape();
@@ -50,7 +52,7 @@ private:
 
 std::string describe(const TensorInfo &tensor) {
   std::string text =
-      escapeForComment(tensor.name) + ": " + formatType(tensor.type);
+      escapeForComment(tensor.name) + ": " + formatType(tensor.declared);
   for (auto [dim, extent] : tensor.runDims)
     text += (extent == tensor.runDims.front().second
                  ? "; the run tells the extent of dim "
@@ -101,9 +103,11 @@ void SourceWriter::writeModel() {
      << "  void *block = nullptr; // what load allocated, if it did\n"
      << "  char *weights = nullptr;\n"
      << "  char *arena = nullptr;\n";
-  if (size_t count = program.emitter.gemms.size())
-    os << "  GemmContext gemmContext;\n"
-       << "  Gemm<float> gemms[" << count << "];\n";
+  if (!program.emitter.gemms.empty())
+    os << "  GemmContext gemmContext;\n";
+  for (const auto &[type, count] : countGemms())
+    os << "  Gemm<" << type << "> " << Emitter::getGemmArray(type) << "["
+       << count << "];\n";
   if (program.countReadbacks() != 0)
     os << "  Readback readback;\n";
   os << "  ArenaGuard guard;\n"
@@ -245,21 +249,21 @@ size_t SourceWriter::writeLaunches() { return StepWriter(program, os).write(); }
 void SourceWriter::writeTensorTable(StringRef kind,
                                     ArrayRef<TensorInfo> tensors) {
   for (auto [number, tensor] : llvm::enumerate(tensors))
-    if (tensor.type.getRank() != 0) {
+    if (tensor.declared.getRank() != 0) {
       os << "static const int64_t " << kind << "Dims" << number << "[] = {";
-      llvm::interleaveComma(tensor.type.getShape(), os);
+      llvm::interleaveComma(tensor.declared.getShape(), os);
       os << "};\n";
     }
   os << "const memplan_tensor_info " << name << "_" << kind << "s[] = {\n";
   for (auto [number, tensor] : llvm::enumerate(tensors)) {
-    Type element = tensor.type.getElementType();
+    Type element = tensor.declared.getElementType();
     if (tensor.isUnsigned && element.isInteger())
       element = IntegerType::get(element.getContext(),
                                  element.getIntOrFloatBitWidth(),
                                  IntegerType::Unsigned);
     os << "    {" << quoteForString(tensor.name) << ", "
-       << getDTypeName(element) << ", " << tensor.type.getRank() << ", ";
-    if (tensor.type.getRank() != 0)
+       << getDTypeName(element) << ", " << tensor.declared.getRank() << ", ";
+    if (tensor.declared.getRank() != 0)
       os << kind << "Dims" << number;
     else
       os << "nullptr";
@@ -270,6 +274,14 @@ void SourceWriter::writeTensorTable(StringRef kind,
   os << "};\n"
      << "size_t " << name << "_num_" << kind << "s(void) { return "
      << tensors.size() << "; }\n\n";
+}
+
+/// How many there are of each type, in the order in which types appear.
+llvm::MapVector<StringRef, size_t> SourceWriter::countGemms() const {
+  llvm::MapVector<StringRef, size_t> counts;
+  for (const GemmObject &gemm : program.emitter.gemms)
+    ++counts[gemm.type];
+  return counts;
 }
 
 void SourceWriter::writeLoad() {
@@ -298,8 +310,10 @@ void SourceWriter::writeLoad() {
     os << "  MEMPLAN_TRY(model.gemmContext.create());\n";
   if (program.countReadbacks() != 0)
     os << "  MEMPLAN_TRY(model.readback.create());\n";
-  for (auto [number, gemm] : llvm::enumerate(program.emitter.gemms))
-    os << wrapAtCommas("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
+  llvm::StringMap<size_t> numbers;
+  for (const GemmObject &gemm : program.emitter.gemms)
+    os << wrapAtCommas("MEMPLAN_TRY(model." + Emitter::getGemmArray(gemm.type) +
+                           "[" + std::to_string(numbers[gemm.type]++) +
                            "].create(model.gemmContext, " +
                            quoteForString(gemm.node) + ", " + gemm.arguments +
                            "));",
@@ -348,9 +362,11 @@ void SourceWriter::writeLoad() {
      << "  return finish(model, prepare(*model, weights_path), out);\n}\n\n";
   os << "void " << name << "_free(" << name << "_t *model) {\n"
      << "  if (!model)\n    return;\n";
+  for (const auto &entry : countGemms())
+    os << "  for (auto &gemm : model->" << Emitter::getGemmArray(entry.first)
+       << ")\n    gemm.destroy();\n";
   if (hasGemms)
-    os << "  for (auto &gemm : model->gemms)\n    gemm.destroy();\n"
-       << "  model->gemmContext.destroy();\n";
+    os << "  model->gemmContext.destroy();\n";
   if (program.countReadbacks() != 0)
     os << "  model->readback.destroy();\n";
   os << "  deviceFree(model->block);\n  delete model;\n}\n\n";

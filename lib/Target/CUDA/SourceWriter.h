@@ -12,10 +12,12 @@ namespace memplan {
 /// One input or output of the emitted API.
 struct TensorInfo {
   std::string name;
-  mlir::MemRefType type;
+  mlir::MemRefType type; ///< What the function takes.
   bool isUnsigned = false;
   /// Dims whose extent the run tells, by the number of the extent.
   llvm::SmallVector<std::pair<int64_t, size_t>, 0> runDims;
+  /// What its caller sees: several elements may share a byte.
+  mlir::ShapedType declared = type;
 };
 
 /// A planned buffer's life, for the checked mode.
