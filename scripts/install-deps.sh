@@ -2,7 +2,9 @@
 # Installs what building and testing need on Debian 12 and is missing: packages by apt, Python packages into
 # build/venv. Says first what that is; does nothing, quickly, when nothing is missing.
 #
-#   scripts/install-deps.sh [--dry-run]
+#   scripts/install-deps.sh [--dry-run] [--fuzz]
+#
+# --fuzz: also Clang and its sanitizers, which scripts/fuzz.sh builds with.
 #
 # CUDA is not installed: with nvcc at hand emitted code is compiled for GPUs too, without it that is left out.
 set -euo pipefail
@@ -16,11 +18,13 @@ packages=(
   python3 python3-venv
 )
 dry_run=
-case ${1:-} in
-  '') ;;
-  --dry-run) dry_run=yes ;;
-  *) die "unknown option $1; only --dry-run is accepted" ;;
-esac
+for option in "$@"; do
+  case $option in
+    --dry-run) dry_run=yes ;;
+    --fuzz) packages+=(clang-22 libclang-rt-22-dev) ;;
+    *) die "unknown option $option; --dry-run and --fuzz are accepted" ;;
+  esac
+done
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"

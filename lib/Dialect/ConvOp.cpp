@@ -4,6 +4,7 @@
 
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -18,7 +19,9 @@ void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
                    RegionBuilder epilogue) {
   build(
       builder, state, isa<TensorType>(init.getType()) ? init.getType() : Type(),
-      input, filter, extras, init, builder.getDenseI64ArrayAttr(strides),
+      input, filter, extras, init, /*input_zero=*/Value(),
+      /*filter_zero=*/Value(), /*unsigned_input=*/UnitAttr(),
+      /*unsigned_filter=*/UnitAttr(), builder.getDenseI64ArrayAttr(strides),
       builder.getDenseI64ArrayAttr(dilations),
       builder.getDenseI64ArrayAttr(padsBegin),
       builder.getDenseI64ArrayAttr(padsEnd), builder.getI64IntegerAttr(groups),
@@ -26,7 +29,8 @@ void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
       /*interleaved=*/UnitAttr(), /*upsample=*/DenseI64ArrayAttr(),
       builder.getAffineMapArrayAttr(extraMaps));
   SmallVector<Type> types = {
-      getAccumulatorType(cast<ShapedType>(init.getType()).getElementType())};
+      getProductType(getElementTypeOrSelf(input.getType()),
+                     getElementTypeOrSelf(filter.getType()))};
   llvm::append_range(types, detail::getElementTypes(extras));
   detail::buildRegion(builder, state.location, *state.regions.front(), types,
                       epilogue);
@@ -181,8 +185,23 @@ LogicalResult ConvOp::verify() {
   if (filter.getRank() != rank || output.getRank() != rank)
     return emitOpError("input, filter and output differ in rank: ")
            << input << ", " << filter << ", " << output;
-  if (input.getElementType() != filter.getElementType())
-    return emitOpError("input and filter differ in element type");
+  if (failed(detail::verifyFactors(op, input, filter)) ||
+      failed(detail::verifyZeroPoint(op, "input", input, getInputZero(),
+                                     getUnsignedInput())) ||
+      failed(detail::verifyZeroPoint(op, "filter", filter, getFilterZero(),
+                                     getUnsignedFilter())))
+    return failure();
+  if (Value zero = getInputZero();
+      zero && cast<ShapedType>(zero.getType()).getRank() != 0)
+    return emitOpError("input_zero must have rank 0, got ") << zero.getType();
+  if (Value zero = getFilterZero()) {
+    auto type = cast<ShapedType>(zero.getType());
+    if (type.getRank() > 1 ||
+        (type.getRank() == 1 && type.getDimSize(0) != filter.getDimSize(0)))
+      return emitOpError("filter_zero must have one element, or one a feature "
+                         "of the filter, got ")
+             << type;
+  }
   int64_t spatial = rank - 2;
   if (failed(detail::verifyEntries(op, "strides", getStrides(), spatial, 1)) ||
       failed(

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
 
@@ -28,6 +29,20 @@ struct Sum {
 
 } // namespace
 
+/// What a number was before it was cast between f32 and the types of 16 bits: a
+/// call computes in f32 and rounds once, in the end.
+static Value skipCasts(Value value) {
+  while (Operation *cast = value.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(cast))
+      break;
+    for (Type type : {cast->getOperand(0).getType(), value.getType()})
+      if (!type.isF32() && !type.isF16() && !type.isBF16())
+        return value;
+    value = cast->getOperand(0);
+  }
+  return value;
+}
+
 static std::optional<double> getConstant(Value value) {
   FloatAttr attribute;
   if (!matchPattern(value, m_Constant(&attribute)))
@@ -37,7 +52,11 @@ static std::optional<double> getConstant(Value value) {
 
 static bool isConstant(Value value, double expected) {
   auto constant = getConstant(value);
-  return constant && std::abs(*constant - expected) <= 1e-6 * expected;
+  // As near as the type allows: half a unit in its last place.
+  double unit = value.getType().isBF16()  ? 0x1p-8
+                : value.getType().isF16() ? 0x1p-11
+                                          : 1e-6;
+  return constant && std::abs(*constant - expected) <= unit * expected;
 }
 
 /// The other operand of a commutative op of which one satisfies `matches`.
@@ -120,6 +139,7 @@ static Value matchGeluTanh(Value value) {
 /// alpha * acc + factor * argument + ...; each argument once.
 static bool matchSum(Value value, Block &block, double factor, Sum &result,
                      bool &foundAccumulator) {
+  value = skipCasts(value);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner() != &block)
       return false;
@@ -142,7 +162,7 @@ static bool matchSum(Value value, Block &block, double factor, Sum &result,
     // A reciprocal may be off by half a unit in the last place.
     auto divisor = getConstant(divide.getRhs());
     return divisor && *divisor != 0 && std::isfinite(*divisor) && factor == 1 &&
-           isa<BlockArgument>(divide.getLhs()) &&
+           isa<BlockArgument>(skipCasts(divide.getLhs())) &&
            matchSum(divide.getLhs(), block, 1 / *divisor, result,
                     foundAccumulator);
   }
@@ -156,7 +176,7 @@ static bool matchSum(Value value, Block &block, double factor, Sum &result,
     other = multiply.getRhs();
   }
   // By a factor of 0 a call doesn't read the operand, NaN or not.
-  return constant && *constant != 0 && isa<BlockArgument>(other) &&
+  return constant && *constant != 0 && isa<BlockArgument>(skipCasts(other)) &&
          matchSum(other, block, *constant, result, foundAccumulator);
 }
 
@@ -184,12 +204,18 @@ static bool isAlongN(MatMulOp op, unsigned extra, ArrayRef<int64_t> extents) {
 std::optional<MatMulEpilogue> matchMatMulEpilogue(MatMulOp op,
                                                   int overwritten) {
   Block &block = op.getEpilogue().front();
-  Value value = block.getTerminator()->getOperand(0);
+  Type type = block.getTerminator()->getOperand(0).getType();
+  Value value = skipCasts(block.getTerminator()->getOperand(0));
   MatMulEpilogue result;
+  if (!op.isLibraryProduct() || type != getElementTypeOrSelf(op.getLhs()))
+    return std::nullopt;
   if (value == block.getArgument(0) && overwritten < 0)
     return result;
-  if (!value.getType().isF32())
+  if (!type.isF32() && !type.isF16() && !type.isBF16())
     return std::nullopt;
+  for (Value extra : op.getExtras())
+    if (getElementTypeOrSelf(extra) != type)
+      return std::nullopt;
   if (Value inner = matchRelu(value)) {
     result.activation = MatMulEpilogue::Activation::Relu;
     value = inner;

@@ -4,6 +4,7 @@
 #include "memplan/Dialect/MatMulEpilogue.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -14,13 +15,15 @@ void MatMulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
                      Value rhs, ValueRange extras, Value init,
                      ArrayRef<AffineMap> indexingMaps,
                      ArrayRef<AffineMap> extraMaps, RegionBuilder epilogue) {
-  build(builder, state,
-        isa<TensorType>(init.getType()) ? init.getType() : Type(), lhs, rhs,
-        extras, init, /*workspace=*/Value(),
-        builder.getAffineMapArrayAttr(indexingMaps),
-        builder.getAffineMapArrayAttr(extraMaps));
+  build(
+      builder, state, isa<TensorType>(init.getType()) ? init.getType() : Type(),
+      lhs, rhs, extras, init, /*lhs_zero=*/Value(), /*rhs_zero=*/Value(),
+      /*workspace=*/Value(), /*unsigned_lhs=*/UnitAttr(),
+      /*unsigned_rhs=*/UnitAttr(), builder.getAffineMapArrayAttr(indexingMaps),
+      builder.getAffineMapArrayAttr(extraMaps));
   SmallVector<Type> types = {
-      getAccumulatorType(cast<ShapedType>(init.getType()).getElementType())};
+      getProductType(getElementTypeOrSelf(lhs.getType()),
+                     getElementTypeOrSelf(rhs.getType()))};
   llvm::append_range(types, detail::getElementTypes(extras));
   detail::buildRegion(builder, state.location, *state.regions.front(), types,
                       epilogue);
@@ -32,6 +35,34 @@ static AffineMap getMap(ArrayAttr maps, unsigned index) {
 AffineMap MatMulOp::getLhsMap() { return getMap(getIndexingMaps(), 0); }
 AffineMap MatMulOp::getRhsMap() { return getMap(getIndexingMaps(), 1); }
 AffineMap MatMulOp::getOutputMap() { return getMap(getIndexingMaps(), 2); }
+AffineMap MatMulOp::getLhsZeroMap() {
+  return getLhsZero() ? getMap(getIndexingMaps(), 3) : AffineMap();
+}
+AffineMap MatMulOp::getRhsZeroMap() {
+  return getRhsZero() ? getMap(getIndexingMaps(), getLhsZero() ? 4 : 3)
+                      : AffineMap();
+}
+
+void MatMulOp::setZeroPoints(Value lhs, AffineMap lhsMap, Value rhs,
+                             AffineMap rhsMap) {
+  SmallVector<Attribute> maps(getIndexingMaps().getValue().take_front(3));
+  auto assign = [&](MutableOperandRange operand, Value zero, AffineMap map) {
+    if (!zero)
+      return operand.clear();
+    operand.assign(zero);
+    maps.push_back(AffineMapAttr::get(map));
+  };
+  assign(getLhsZeroMutable(), lhs, lhsMap);
+  assign(getRhsZeroMutable(), rhs, rhsMap);
+  setIndexingMapsAttr(ArrayAttr::get(getContext(), maps));
+}
+
+bool MatMulOp::isLibraryProduct() {
+  Type lhs = getElementTypeOrSelf(getLhs()),
+       rhs = getElementTypeOrSelf(getRhs());
+  return isa<FloatType>(lhs) && lhs == rhs;
+}
+
 int64_t MatMulOp::getNumLoops() { return getOutputMap().getNumDims(); }
 
 SmallVector<int64_t> MatMulOp::getLoopExtents() {
@@ -63,7 +94,7 @@ static LogicalResult verifyOperandMap(MatMulOp op, StringRef name,
                                       AffineMap map, ShapedType type,
                                       unsigned loops,
                                       ArrayRef<unsigned> required,
-                                      unsigned forbidden) {
+                                      ArrayRef<unsigned> forbidden) {
   auto fail = [&]() {
     return op.emitOpError()
            << name << " map " << AffineMapAttr::get(map) << " does not fit "
@@ -71,9 +102,11 @@ static LogicalResult verifyOperandMap(MatMulOp op, StringRef name,
            << " loops";
   };
   if (map.getNumDims() != loops || !map.isProjectedPermutation() ||
-      map.getNumResults() != static_cast<unsigned>(type.getRank()) ||
-      map.isFunctionOfDim(forbidden))
+      map.getNumResults() != static_cast<unsigned>(type.getRank()))
     return fail();
+  for (unsigned dim : forbidden)
+    if (map.isFunctionOfDim(dim))
+      return fail();
   for (unsigned dim : required)
     if (!map.isFunctionOfDim(dim))
       return fail();
@@ -95,7 +128,8 @@ bool MatMulOp::canAccess(OpOperand &, MemRefType type) {
 /// What goes to a library; products of other types are kernels of ours.
 bool MatMulOp::canUseWorkspace() {
   auto type = dyn_cast<MemRefType>(getInit().getType());
-  return type && type.getElementType().isF32() && type.getNumElements() != 0;
+  return type && isLibraryProduct() && !type.getElementType().isF64() &&
+         type.getNumElements() != 0;
 }
 
 LogicalResult MatMulOp::verify() {
@@ -108,14 +142,19 @@ LogicalResult MatMulOp::verify() {
         !type.getElementType().isInteger(8) || !type.getLayout().isIdentity())
       return emitOpError("workspace must be a memref<Nxi8>, got ") << type;
   }
-  if (getIndexingMaps().size() != 3)
-    return emitOpError("has ")
-           << getIndexingMaps().size() << " indexing_maps, expected 3";
+  size_t numMaps = 3 + bool(getLhsZero()) + bool(getRhsZero());
+  if (getIndexingMaps().size() != numMaps)
+    return emitOpError("has ") << getIndexingMaps().size()
+                               << " indexing_maps, expected " << numMaps;
   auto lhs = cast<ShapedType>(getLhs().getType());
   auto rhs = cast<ShapedType>(getRhs().getType());
   auto output = cast<ShapedType>(getInit().getType());
-  if (lhs.getElementType() != rhs.getElementType())
-    return emitOpError("lhs and rhs differ in element type");
+  if (failed(detail::verifyFactors(op, lhs, rhs)) ||
+      failed(detail::verifyZeroPoint(op, "lhs", lhs, getLhsZero(),
+                                     getUnsignedLhs())) ||
+      failed(detail::verifyZeroPoint(op, "rhs", rhs, getRhsZero(),
+                                     getUnsignedRhs())))
+    return failure();
   unsigned loops = getNumLoops();
   if (loops < 3)
     return emitOpError("needs at least the loops m, n and k");
@@ -128,9 +167,22 @@ LogicalResult MatMulOp::verify() {
       failed(verifyOperandMap(*this, "output", getOutputMap(), output, loops,
                               all, k)))
     return failure();
+  SmallVector<std::pair<AffineMap, ShapedType>> operands = {{getLhsMap(), lhs},
+                                                            {getRhsMap(), rhs}};
+  if (Value zero = getLhsZero()) {
+    operands.push_back({getLhsZeroMap(), cast<ShapedType>(zero.getType())});
+    if (failed(verifyOperandMap(*this, "lhs_zero", getLhsZeroMap(),
+                                operands.back().second, loops, {}, {n, k})))
+      return failure();
+  }
+  if (Value zero = getRhsZero()) {
+    operands.push_back({getRhsZeroMap(), cast<ShapedType>(zero.getType())});
+    if (failed(verifyOperandMap(*this, "rhs_zero", getRhsZeroMap(),
+                                operands.back().second, loops, {}, {m, k})))
+      return failure();
+  }
   SmallVector<int64_t> extents = getLoopExtents();
-  for (auto [map, type] :
-       {std::pair(getLhsMap(), lhs), std::pair(getRhsMap(), rhs)})
+  for (auto [map, type] : operands)
     for (auto [index, expr] : llvm::enumerate(map.getResults())) {
       unsigned dim = cast<AffineDimExpr>(expr).getPosition();
       int64_t found = type.getDimSize(index);

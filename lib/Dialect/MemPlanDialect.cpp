@@ -102,6 +102,20 @@ Type getAccumulatorType(Type elementType) {
   return elementType;
 }
 
+Type getProductType(Type lhs, Type rhs) {
+  if (isa<FloatType>(lhs))
+    return getAccumulatorType(lhs);
+  if (isa<FloatType>(rhs))
+    return getAccumulatorType(rhs);
+  if (!lhs.isInteger() || !rhs.isInteger())
+    return lhs;
+  Type wider =
+      lhs.getIntOrFloatBitWidth() < rhs.getIntOrFloatBitWidth() ? rhs : lhs;
+  if (wider.getIntOrFloatBitWidth() >= 32)
+    return wider;
+  return IntegerType::get(lhs.getContext(), 32);
+}
+
 void registerMemPlanDialect(DialectRegistry &registry) {
   registry.insert<MemPlanDialect>();
 }

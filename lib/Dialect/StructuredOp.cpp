@@ -155,6 +155,38 @@ LogicalResult verifyWindowDim(Operation *op, int64_t dim,
   return success();
 }
 
+static bool isNarrowInteger(Type type) {
+  return type.isInteger() && type.getIntOrFloatBitWidth() > 1 &&
+         type.getIntOrFloatBitWidth() <= 16;
+}
+
+LogicalResult verifyFactors(Operation *op, ShapedType lhs, ShapedType rhs) {
+  Type a = lhs.getElementType(), b = rhs.getElementType();
+  if (a == b || (isNarrowInteger(a) && isa<FloatType, IntegerType>(b)) ||
+      (isNarrowInteger(b) && isa<FloatType, IntegerType>(a)))
+    return success();
+  return op->emitOpError("multiplies elements of types ")
+         << a << " and " << b
+         << "; one type, or integers of up to 16 bits with another, is "
+            "accepted";
+}
+
+LogicalResult verifyZeroPoint(Operation *op, StringRef name, ShapedType operand,
+                              Value zero, bool isUnsigned) {
+  if (!zero && !isUnsigned)
+    return success();
+  if (!isNarrowInteger(operand.getElementType()))
+    return op->emitOpError()
+           << name << " of type " << operand << " has a "
+           << (zero ? "zero point" : "mark that it is unsigned")
+           << ", which integers of up to 16 bits have";
+  if (zero && cast<ShapedType>(zero.getType()).getElementType() !=
+                  operand.getElementType())
+    return op->emitOpError() << name << "'s zero point is " << zero.getType()
+                             << ", of another element type than " << operand;
+  return success();
+}
+
 BlockArgument addExtra(MutableOperandRange extras, ArrayAttr maps,
                        function_ref<void(ArrayAttr)> setMaps, Region &epilogue,
                        Value operand, AffineMap map) {

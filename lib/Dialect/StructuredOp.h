@@ -51,6 +51,16 @@ struct WindowDim {
 mlir::LogicalResult verifyWindowDim(mlir::Operation *op, int64_t dim,
                                     const WindowDim &size);
 
+/// The operands of a product: of one type, or one of integers of up to 16 bits.
+mlir::LogicalResult verifyFactors(mlir::Operation *op, mlir::ShapedType lhs,
+                                  mlir::ShapedType rhs);
+
+/// The zero point of an operand, if it is there, has the operand's type of
+/// elements, which are integers of up to 16 bits; so are they if `isUnsigned`.
+mlir::LogicalResult verifyZeroPoint(mlir::Operation *op, llvm::StringRef name,
+                                    mlir::ShapedType operand, mlir::Value zero,
+                                    bool isUnsigned);
+
 /// Appends an extra to the operand range and its map, and an argument to the
 /// epilogue.
 mlir::BlockArgument addExtra(mlir::MutableOperandRange extras,

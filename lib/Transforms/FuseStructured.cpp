@@ -106,11 +106,11 @@ private:
   static bool canFuse(EpilogueOpInterface producer,
                       linalg::GenericOp consumer) {
     Value result = producer->getResult(0);
-    // The kernels of structured ops write the type that they read; a cast is an
-    // op of its own.
+    Type from = getElementTypeOrSelf(result),
+         to = getElementTypeOrSelf(consumer.getResult(0));
     if (!producer.yieldsOutput() ||
         producer->getBlock() != consumer->getBlock() ||
-        result.getType() != consumer.getResult(0).getType() ||
+        (from != to && !producer.canYield(to)) ||
         !isOnlyUsedBy(result, consumer) ||
         !isFusedBodySmall(producer, consumer))
       return false;

@@ -82,7 +82,11 @@ struct RaiseContraction : public OpInterfaceRewritePattern<linalg::LinalgOp> {
     rewriter.replaceOpWithNewOp<MatMulOp>(
         op, op.getDpsInputOperand(0)->get(), op.getDpsInputOperand(1)->get(),
         ValueRange(), init, maps, ArrayRef<AffineMap>(),
-        [](OpBuilder &, Location, ValueRange args) { return args[0]; });
+        [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+          if (args[0].getType() == element)
+            return args[0];
+          return arith::TruncFOp::create(b, loc, element, args[0]);
+        });
     ++count;
     return success();
   }

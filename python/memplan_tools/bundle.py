@@ -42,6 +42,8 @@ def add_model(folder: Path, model: Path, dims: dict[str, int], flags=(), with_on
     name = model.stem
     folder.mkdir(parents=True, exist_ok=True)
     compiler.emit_cuda(model, folder / name, dims, "-q", *flags)
+    if f"{compiler.identifier(name)}_output_shape" in (folder / f"{name}.h").read_text():
+        raise SystemExit(f"{model}: only the run tells the size of an output, which a bundle can't compare")
     plan = compiler.plan(model, dims, *flags)
     (folder / "plan.json").write_text(json.dumps(plan, indent=1) + "\n")
     inputs = reference.random_inputs(model, dims, seed)

@@ -19,9 +19,36 @@ from .compiler import identifier
 RUNTIME_INCLUDE = ROOT / "include"
 SHIM = Path(__file__).with_name("host_counters.cpp")
 
-#: memplan_dtype of memplan/Runtime/Status.h
-DTYPES = {0: "float32", 1: "float64", 2: "float16", 4: "int8", 5: "int16", 6: "int32", 7: "int64",
-          8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bool"}
+#: memplan_dtype of memplan/Runtime/Status.h; what numpy hasn't itself comes from ml_dtypes
+DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "bfloat16", 4: "int8", 5: "int16", 6: "int32", 7: "int64",
+          8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bool", 13: "float8_e4m3fn",
+          14: "float8_e4m3fnuz", 15: "float8_e5m2", 16: "float8_e5m2fnuz", 17: "float8_e8m0fnu", 18: "float4_e2m1fn",
+          19: "int4", 20: "uint4", 21: "int2", 22: "uint2"}
+#: bits of the types of which several elements share a byte, the first in its low bits
+PACKED_BITS = {18: 4, 19: 4, 20: 4, 21: 2, 22: 2}
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    if hasattr(np, name):
+        return np.dtype(name)
+    import ml_dtypes
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def pack(array: np.ndarray, bits: int) -> np.ndarray:
+    """The bytes of elements of 2 or 4 bits, each of which numpy keeps in a byte."""
+    per_byte = 8 // bits
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & (2 ** bits - 1)
+    codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(codes << np.arange(0, 8, bits, dtype=np.uint8), axis=1).astype(np.uint8)
+
+
+def unpack(packed: np.ndarray, bits: int, dtype: np.dtype, shape: list[int]) -> np.ndarray:
+    codes = (packed[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (2 ** bits - 1)
+    codes = codes.reshape(-1)[:int(np.prod(shape, dtype=np.int64))].astype(np.uint8)
+    if dtype.name.startswith("int"):  # numpy keeps them extended by their sign
+        codes = ((codes << (8 - bits)).view(np.int8) >> (8 - bits)).view(np.uint8)
+    return codes.view(dtype).reshape(shape)
 
 
 class _TensorInfo(ctypes.Structure):
@@ -122,10 +149,11 @@ def build_together(prefixes, library, checked: bool = False, flags: tuple[str, .
 class HostModel:
     """A loaded model; `arena` and `weights` live in one block that the library allocates.
 
-    `library`: one that build_together made; the other settings are without effect then."""
+    `library`: one that build_together made; the other settings are without effect then.
+    `weights`: what load gets as its path, if not prefix.safetensors."""
 
     def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",),
-                 precompiled=None, library=None):
+                 precompiled=None, library=None, weights=None):
         prefix = Path(prefix)
         self.name = identifier(prefix.name)
         library = library or build_library(prefix, folder or prefix.parent, checked, flags, precompiled)
@@ -136,7 +164,7 @@ class HostModel:
         self._before = self._counters()
         self.inputs = self._infos("input")
         self.outputs = self._infos("output")
-        weights = prefix.with_name(prefix.name + ".safetensors")
+        weights = weights or prefix.with_name(prefix.name + ".safetensors")
         self._check(self._load(ctypes.byref(self._handle), os.fsencode(weights), None), "load")
 
     def _declare(self):
@@ -180,11 +208,10 @@ class HostModel:
             want = (DTYPES[info.dtype], [info.dims[i] for i in range(info.rank)])
             if (array.dtype.name, list(array.shape)) != want:
                 raise ValueError(f"input {info.name.decode()!r} is {array.dtype}{list(array.shape)}, want {want}")
-            arrays.append(array)
+            arrays.append(pack(array, PACKED_BITS[info.dtype]) if info.dtype in PACKED_BITS else array)
         results = {}
         for info in self.outputs:
-            shape = [info.dims[i] for i in range(info.rank)]
-            results[info.name.decode()] = np.frombuffer(bytearray(b"\xff" * info.bytes), DTYPES[info.dtype]).reshape(shape)
+            results[info.name.decode()] = np.frombuffer(bytearray(b"\xff" * info.bytes), np.uint8)
 
         def table(values):
             return (ctypes.c_void_p * max(1, len(values)))(*(v.ctypes.data for v in values))
@@ -194,7 +221,8 @@ class HostModel:
         for info, before, after in zip(self.inputs, given, arrays):
             if before.tobytes() != after.tobytes():
                 raise HostError(f"{self.name}_run wrote to the caller's input {info.name.decode()!r}")
-        return {name: self._cut(i, array) for i, (name, array) in enumerate(results.items())}
+        found = {info.name.decode(): self._interpret(info, results[info.name.decode()]) for info in self.outputs}
+        return {name: self._cut(i, array) for i, (name, array) in enumerate(found.items())}
 
     def _cut(self, output: int, array: np.ndarray) -> np.ndarray:
         """The part of an output that the run filled, where only the run tells its extents."""
@@ -205,6 +233,13 @@ class HostModel:
         if any(not 0 <= extent <= bound for extent, bound in zip(extents, array.shape)):
             raise HostError(f"{self.name}: output {output} has extents {list(extents)} of at most {list(array.shape)}")
         return np.ascontiguousarray(array[tuple(slice(extents[i]) for i in range(array.ndim))])
+
+    @staticmethod
+    def _interpret(info, data: np.ndarray) -> np.ndarray:
+        dtype, shape = numpy_dtype(DTYPES[info.dtype]), [info.dims[i] for i in range(info.rank)]
+        if info.dtype in PACKED_BITS:
+            return unpack(data, PACKED_BITS[info.dtype], dtype, shape)
+        return data.view(dtype).reshape(shape)
 
     def close(self):
         if self._handle:

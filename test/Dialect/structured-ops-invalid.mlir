@@ -488,3 +488,56 @@ func.func @window_stride_wraps(%x: tensor<8xf32>, %i: tensor<1xf32>) {
        } -> tensor<1xf32>
   return
 }
+
+// -----
+
+func.func @conv_filter_zero(%x: tensor<1x1x4xi8>, %w: tensor<4x1x1xi8>, %z: tensor<3xi8>, %i: tensor<1x4x4xi32>) {
+  // expected-error @below {{filter_zero must have one element, or one a feature of the filter}}
+  %r = memplan.conv ins(%x, %w : tensor<1x1x4xi8>, tensor<4x1x1xi8>) outs(%i : tensor<1x4x4xi32>)
+         filter_zero(%z : tensor<3xi8>)
+         strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
+       ^bb0(%acc: i32):
+         memplan.yield %acc : i32
+       } -> tensor<1x4x4xi32>
+  return
+}
+
+// -----
+
+func.func @matmul_unsigned_floats(%a: tensor<3x5xf32>, %b: tensor<5x6xf32>, %i: tensor<3x6xf32>) {
+  // expected-error @below {{has a mark that it is unsigned, which integers of up to 16 bits have}}
+  %r = memplan.matmul ins(%a, %b : tensor<3x5xf32>, tensor<5x6xf32>) outs(%i : tensor<3x6xf32>) unsigned_lhs
+         indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<3x6xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_zero_along_k(%a: tensor<3x5xi8>, %b: tensor<5x6xi8>, %z: tensor<5xi8>, %i: tensor<3x6xi32>) {
+  // expected-error @below {{rhs_zero map}}
+  %r = memplan.matmul ins(%a, %b : tensor<3x5xi8>, tensor<5x6xi8>) outs(%i : tensor<3x6xi32>)
+         rhs_zero(%z : tensor<5xi8>)
+         indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (k)>] extra_maps = [] {
+       ^bb0(%acc: i32):
+         memplan.yield %acc : i32
+       } -> tensor<3x6xi32>
+  return
+}
+
+// -----
+
+func.func @matmul_types(%a: tensor<3x5xf32>, %b: tensor<5x6xf64>, %i: tensor<3x6xf32>) {
+  // expected-error @below {{multiplies elements of types 'f32' and 'f64'}}
+  %r = memplan.matmul ins(%a, %b : tensor<3x5xf32>, tensor<5x6xf64>) outs(%i : tensor<3x6xf32>)
+         indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                          affine_map<(m, n, k) -> (m, n)>] extra_maps = [] {
+       ^bb0(%acc: f32):
+         memplan.yield %acc : f32
+       } -> tensor<3x6xf32>
+  return
+}

@@ -51,17 +51,27 @@ class Result:
         return self
 
 
+def _shape_flag(name: str, array: np.ndarray) -> list[str]:
+    return ["--input-shape", f"{name}={'x'.join(map(str, array.shape)) or 'scalar'}"]
+
+
 def _input_flags(case: suite.Case) -> list[str]:
     """What the model leaves open about its inputs, as the first data set has it."""
     flags = []
     for value in case.model.graph.input:
-        given = case.data_sets[0].inputs.get(value.name) if case.data_sets else None
+        if value.name not in case.data_sets[0].inputs:
+            continue
+        given = case.data_sets[0].inputs[value.name]
         kind = value.type.tensor_type
-        if isinstance(given, list):
+        if given is None:
+            flags += ["--absent", value.name]
+        elif isinstance(given, list):
             flags += ["--sequence-length", f"{value.name}={len(given)}"]
-        elif isinstance(given, np.ndarray) and value.type.HasField("tensor_type"):
-            if not kind.HasField("shape") or any(not d.HasField("dim_value") for d in kind.shape.dim):
-                flags += ["--input-shape", f"{value.name}={'x'.join(map(str, given.shape))}"]
+            for i, element in enumerate(given):
+                flags += _shape_flag(f"{value.name}[{i}]", element)
+        elif not value.type.HasField("tensor_type") or not kind.HasField("shape") or \
+                any(not d.HasField("dim_value") for d in kind.shape.dim):
+            flags += _shape_flag(value.name, given)
     return flags
 
 
@@ -132,18 +142,18 @@ def judge(result: Result, got: list[dict]) -> None:
     from onnx.backend.test.runner import Runner
 
     case = result.case
-    isDrawn = bool(DRAWN & set(case.operators)) or "training_dropout" in case.name
+    is_drawn = bool(DRAWN & set(case.operators)) or "training_dropout" in case.name
     for data, outputs in zip(case.data_sets, got):
         want, ours = list(data.outputs.values()), _outputs_in_order(case, outputs)
         try:
-            if isDrawn:
+            if is_drawn:
                 assert [(a.shape, a.dtype) for a in ours] == [(a.shape, a.dtype) for a in want]
                 continue
             Runner.assert_similar_outputs(want, ours, case.rtol, case.atol)
         except Exception as error:  # numpy raises several kinds for what can't be compared
             result.set("wrong", str(error))
             return
-    result.set("drawn" if isDrawn else "pass", "expected numbers are one draw of another generator" if isDrawn else "")
+    result.set("drawn" if is_drawn else "pass", "expected numbers are one draw of another generator" if is_drawn else "")
 
 
 def _execute(batch: list[Result], library: Path) -> None:

@@ -261,10 +261,25 @@ def test_nested_loops_that_fail_take_no_time(refused):
     refused(made, "unsupported", "10000 nodes", "note: it cannot stay a loop", "axis 7")
 
 
-def test_old_scan_names_its_opset(refused):
-    made = parse("g (float[1,2] s, float[1,5,2] x) => (float[1,2] y) { y = Scan <num_scan_inputs = 1, "
-                 "body = b (float[2] h, float[2] v) => (float[2] n) { n = Add (h, v) }> ( , s, x) }", opset=8)
-    refused(made, "unsupported", "Scan", "opset 8")
+OLD_SCAN = ("g (float[2,2] s, float[2,5,2] x{0}) => (float[2,2] y, float[2,5,2] z) {{ y, z = Scan <num_scan_inputs = 1, directions = [1], "
+            "body = b (float[2] h, float[2] v) => (float[2] n, float[2] m) {{ n = Add (h, v) m = Mul (n, v) }}> ({1}, s, x) }}")
+
+
+def test_old_scan(tmp_path, quick):
+    """Opset 8: samples in front, steps from the last one on, by hand."""
+    compiler.emit_cuda(om.write(parse(OLD_SCAN.format("", ""), opset=8), tmp_path / "m.onnx"), tmp_path / "m")
+    r = np.random.default_rng(0)
+    s, x = r.standard_normal((2, 2)).astype(np.float32), r.standard_normal((2, 5, 2)).astype(np.float32)
+    # Step t sees row 4 - t; rows of results are in the order of the steps.
+    sums = s[:, None] + np.cumsum(x[:, ::-1], axis=1)
+    with host.HostModel(tmp_path / "m", **quick) as model:
+        got = model.run({"s": s, "x": x})
+    np.testing.assert_allclose(got["y"], sums[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(got["z"], sums * x[:, ::-1], rtol=1e-5)
+
+
+def test_old_scan_needs_its_lengths(refused):
+    refused(parse(OLD_SCAN.format(", int64[2] lengths", "lengths"), opset=8), "unsupported", "Scan", "the list of lengths")
 
 
 @pytest.mark.parametrize("edit, parts", [

@@ -72,6 +72,48 @@ def test_a_detector(check):
     assert "kRunBytes" in source
 
 
+def test_boxes_are_filtered_before(check):
+    """Boxes of low score go first: how many are left, and how many of these are chosen, the run tells."""
+    nodes = [om.node("Greater", ["score", "least"], ["good"]), om.node("NonZero", ["good"], ["at"]), om.node("Squeeze", ["at", "axis0"], ["kept"]),
+             om.node("Gather", ["boxes", "kept"], ["some"]), om.node("Gather", ["score", "kept"], ["high"]),
+             om.node("Unsqueeze", ["some", "axis0"], ["some1"]), om.node("Unsqueeze", ["high", "axes01"], ["high2"]),
+             om.node("NonMaxSuppression", ["some1", "high2", "most", "overlap"], ["chosen"]),
+             om.node("Gather", ["chosen", "two"], ["picks"], axis=1), om.node("Slice", ["picks", "axis0", "ten"], ["first"]),
+             om.node("Gather", ["some", "first"], ["result"]), om.node("Relu", ["result"], ["y"]), om.node("Shape", ["y"], ["shape"])]
+    constants = [om.tensor("least", np.float32(0.5)), om.tensor("axis0", np.array([0])), om.tensor("axes01", np.array([0, 1])),
+                 om.tensor("most", np.int64(30)), om.tensor("overlap", np.float32(0.4)), om.tensor("two", np.int64(2)),
+                 om.tensor("ten", np.array([10]))]
+    runs = [{"boxes": v["boxes"][0], "score": v["scores"][0, 0]} for v in (boxes_and_scores(seed, 1, 60, 1) for seed in range(3))]
+    runs.append({**runs[0], "score": np.zeros(60, np.float32)})
+    check(nodes, [om.value("boxes", [60, 4]), om.value("score", [60])], [("y", ["n", 4], om.FLOAT), ("shape", [2], INT64)], runs, constants)
+
+
+def test_indices_count_from_the_runs_end(check):
+    """The last element is the last that there is, not the last of the bound."""
+    r = np.random.default_rng(6)
+    x = r.standard_normal((7, 4)).astype(np.float32)
+    nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("Gather", ["y", "i"], ["z"]),
+             om.node("GatherElements", ["y", "j"], ["w"], axis=0), om.node("Gather", ["y", "last"], ["l"])]
+    runs = [{"x": x, "c": np.arange(7) < 4, "i": np.array([-1, 0, -4]), "j": np.array([[-1, 3, -2, 0]])},
+            {"x": x, "c": np.arange(7) > 4, "i": np.array([-1, 0, -2]), "j": np.array([[-1, 1, -2, 0]])}]
+    check(nodes, [om.value("x", [7, 4]), om.value("c", [7], BOOL), om.value("i", [3], INT64), om.value("j", [1, 4], INT64)],
+          [("z", [3, 4], om.FLOAT), ("w", [1, 4], om.FLOAT), ("l", [4], om.FLOAT)], runs, [om.tensor("last", np.int64(-1))])
+
+
+def test_choices_among_choices(check):
+    nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("Greater", ["y", "zero"], ["p"]),
+             om.node("NonZero", ["p"], ["at"]), om.node("Compress", ["y", "d"], ["z"], axis=1),
+             om.node("ReduceMax", ["y"], ["most"], axes=[1], keepdims=0), om.node("Greater", ["most", "zero"], ["q"]),
+             om.node("Compress", ["y", "q"], ["w"], axis=0), om.node("LayerNormalization", ["w", "scale"], ["norm"]),
+             om.node("Dropout", ["norm"], ["same"])]
+    r = np.random.default_rng(5)
+    runs = [{"x": r.standard_normal((7, 4)).astype(np.float32) - 0.5, "c": r.uniform(size=7) < p, "d": r.uniform(size=4) < p}
+            for p in (0, .3, .6, 1)]
+    check(nodes, [om.value("x", [7, 4]), om.value("c", [7], BOOL), om.value("d", [4], BOOL)],
+          [("at", [2, "k"], INT64), ("z", ["n", "m"], om.FLOAT), ("same", ["l", 4], om.FLOAT)], runs,
+          [om.tensor("zero", np.float32(0)), om.tensor("scale", np.ones(4, np.float32))])
+
+
 @pytest.mark.parametrize("center", [0, 1])
 def test_suppression_by_inputs(check, center):
     """Thresholds, and the number of boxes, of the run."""
@@ -166,14 +208,16 @@ def test_what_is_known_has_its_true_shape(tmp_path, quick):
     (om.node("Softmax", ["y"], ["z"], axis=0), "is computed along dim 0"),
     (om.node("Add", ["y", "x"], ["z"]), "meets another tensor in dim 0"),
     (om.node("Reshape", ["y", "flat"], ["z"]), "dim 0 is not apart"),
-    (om.node("Gather", ["y", "at"], ["z"]), "is indexed in dim 0"),
+    (om.node("GatherND", ["y", "pairs"], ["z"]), "is indexed in dim 0"),
     (om.node("Slice", ["y", "back", "flat"], ["z"]), "is sliced in dim 0"),
     (om.node("ReduceMean", ["y"], ["z"], axes=[0]), "whose extent only the run tells"),
+    (om.node("ArgMax", ["y"], ["z"], axis=0, select_last_index=1), "has its last extreme sought along dim 0"),
+    (om.node("Unique", ["y"], ["z"]), "an extent that only the run tells"),
     (om.node("Transpose", ["w"], ["z"]), None),
 ])
 def test_operators_without_a_rule_refuse(tmp_path, node, message):
     nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("MatMul", ["y", "m"], ["w"]), node]
-    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("at", np.array([0, -1])),
+    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("pairs", np.array([[0, 1]])),
                  om.tensor("back", np.array([-2])), om.tensor("m", np.eye(4, dtype=np.float32))]
     made = om.model(nodes, [om.value("x", [5, 4]), om.value("c", [5], BOOL)], [om.value("z", None)], constants)
     done = compiler.run(om.write(made, tmp_path / "m.onnx"), "--emit=cuda", "-q", "-o", tmp_path / "m", check=False)

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 
 using namespace llvm;
 
@@ -96,11 +97,29 @@ Error OutputFiles::commit() {
     if (Error failed = writeSpecial(output))
       return failed;
   special.clear();
-  Error result = Error::success();
-  for (Pending &output : pending)
-    result = joinErrors(std::move(result), output.file.keep(output.path));
+  // Files that belong together: when one can't be moved, or a signal comes,
+  // those that were are taken back, so that no new file stands beside an old
+  // one.
+  for (size_t i = 0; i < pending.size(); ++i) {
+    Error failed = pending[i].file.keep(pending[i].path);
+    if (!failed) {
+      sys::RemoveFileOnSignal(pending[i].path);
+      continue;
+    }
+    for (size_t moved = 0; moved < i; ++moved) {
+      (void)sys::fs::remove(pending[moved].path);
+      sys::DontRemoveFileOnSignal(pending[moved].path);
+    }
+    consumeError(pending[i].file.discard());
+    std::error_code code = errorToErrorCode(std::move(failed));
+    Error error = fileError(pending[i].path, code);
+    pending.erase(pending.begin(), pending.begin() + i + 1);
+    return error;
+  }
+  for (const Pending &output : pending)
+    sys::DontRemoveFileOnSignal(output.path);
   pending.clear();
-  return result;
+  return Error::success();
 }
 
 } // namespace memplan

@@ -162,15 +162,22 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
   return module;
 }
 
-/// SHA-256 of the model's own file, in hex.
+/// SHA-256 of the model's own file, in hex. Its pages are given back as they
+/// have been read.
 static std::string hashFile(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
     return "unknown";
-  auto hash =
-      llvm::SHA256::hash(llvm::arrayRefFromStringRef((*buffer)->getBuffer()));
-  return llvm::toHex(hash, /*LowerCase=*/true);
+  constexpr size_t kPiece = 1 << 25;
+  llvm::SHA256 hash;
+  StringRef rest = (*buffer)->getBuffer();
+  while (!rest.empty()) {
+    hash.update(rest.take_front(kPiece));
+    rest = rest.drop_front(std::min(rest.size(), kPiece));
+    (*buffer)->dontNeedIfMmap();
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
 /// The settings that shape the emitted files, as a command line.
@@ -192,6 +199,8 @@ static std::string describeSettings(const DriverOptions &options) {
                              std::pair{options.noFusion, "--no-fusion "}})
     if (isOff)
       text += flag;
+  if (options.externalWeights)
+    text += "--weights external ";
   text += "--alignment " + std::to_string(options.alignment);
   text += " --effort " + std::to_string(options.effort);
   text += " --workspace-per-op " + std::to_string(options.workspacePerOp);
@@ -250,6 +259,10 @@ static ExitCode emitCUDAFiles(ModuleOp module, const DriverOptions &options,
   emitOptions.headerName = llvm::sys::path::filename(prefix).str() + ".h";
   emitOptions.modelHash = hashFile(options.input);
   emitOptions.settings = describeSettings(options);
+  emitOptions.externalWeights = options.externalWeights;
+  emitOptions.modelFolder = llvm::sys::path::parent_path(options.input).str();
+  emitOptions.weightsName =
+      llvm::sys::path::filename(prefix).str() + ".safetensors";
   FailureOr<EmittedCUDA> emitted = emitCUDA(module, emitOptions);
   if (failed(emitted))
     return ExitCode::Unsupported;
@@ -269,6 +282,8 @@ static ExitCode emitCUDAFiles(ModuleOp module, const DriverOptions &options,
     return reportIO(context, std::move(failure));
   if (llvm::Error failure = addText(prefix + ".h", emitted->header))
     return reportIO(context, std::move(failure));
+  if (options.externalWeights && !emitted->hasOwnWeights)
+    return ExitCode::Done;
   written.push_back(prefix + ".safetensors");
   llvm::Error failure = files.add(written.back(), [&](raw_ostream &os) {
     return writeWeights(module, emitOptions, os);

@@ -35,6 +35,8 @@ struct DriverOptions {
   /// Techniques that are switched off.
   bool noSchedule = false, noForward = false, noInPlace = false,
        noFusion = false;
+  /// Emitted code reads weights from the model's own files.
+  bool externalWeights = false;
   /// In bytes.
   int64_t alignment = 256;
   /// Bound on the planner's search for each arena, in steps.

@@ -99,6 +99,17 @@ llvm::cl::opt<bool>
                             "one buffer each"),
              llvm::cl::cat(category));
 
+enum class Weights { Copy, External };
+llvm::cl::opt<Weights> weights(
+    "weights", llvm::cl::desc("Where emitted code finds the weights:"),
+    llvm::cl::values(
+        clEnumValN(Weights::Copy, "copy", "all in OUT.safetensors"),
+        clEnumValN(Weights::External, "external",
+                   "in the model's own files, of whose folder load gets the "
+                   "path; OUT.safetensors, in the same folder, has only "
+                   "constants that the compiler made, if any")),
+    llvm::cl::init(Weights::Copy), llvm::cl::cat(category));
+
 llvm::cl::opt<bool> explain(
     "explain",
     llvm::cl::desc("Say where the bytes go: the buffers that live at the peak, "
@@ -247,6 +258,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   options.noForward = noForward;
   options.noInPlace = noInPlace;
   options.noFusion = noFusion;
+  options.externalWeights = weights == Weights::External;
   options.alignment = alignment;
   options.effort = effort;
   options.quiet = quiet;

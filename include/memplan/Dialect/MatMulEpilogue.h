@@ -26,9 +26,10 @@ struct MatMulEpilogue {
   Activation activation = Activation::None;
 };
 
-/// The epilogue in that form, which f32 is needed for; nullopt if it is not of
-/// it. If `overwritten` is the number of an extra, that is to be C: the result
-/// is stored over it, and a call allows that of C alone.
+/// The epilogue in that form, which f32, f16 or bf16 throughout is needed for;
+/// nullopt if it is not of it. A call computes it in f32 and rounds once. If
+/// `overwritten` is the number of an extra, that is to be C: the result is
+/// stored over it, and a call allows that of C alone.
 std::optional<MatMulEpilogue> matchMatMulEpilogue(MatMulOp op,
                                                   int overwritten = -1);
 

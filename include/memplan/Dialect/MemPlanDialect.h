@@ -43,6 +43,10 @@ inline constexpr llvm::StringLiteral kArenaArgAttr = "memplan.arena";
 /// The type in which an element type is accumulated: f32 for narrower floats.
 mlir::Type getAccumulatorType(mlir::Type elementType);
 
+/// The type in which products of two element types are summed: that in which
+/// floats are accumulated if there is one, else i32 or the wider integer.
+mlir::Type getProductType(mlir::Type lhs, mlir::Type rhs);
+
 /// Makes the dialect and all that its ops need known to `registry`.
 void registerMemPlanDialect(mlir::DialectRegistry &registry);
 

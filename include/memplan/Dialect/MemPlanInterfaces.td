@@ -28,6 +28,11 @@ def MemPlan_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
     }], "bool", "yieldsOutput", (ins), /*methodBody=*/"",
         /*defaultImplementation=*/"return true;">,
     InterfaceMethod<[{
+      Whether the epilogue may yield, and the output have, another element type
+      than it has now, as a cast in the end would give.
+    }], "bool", "canYield", (ins "::mlir::Type":$type), /*methodBody=*/"",
+        /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
       Whether an operand with this map (as in `addEpilogueOperand`) can be added.
     }], "bool", "canAddEpilogueOperand", (ins "::mlir::AffineMap":$map)>,
     InterfaceMethod<"The destination operand.", "::mlir::OpOperand &", "getInitOperand">

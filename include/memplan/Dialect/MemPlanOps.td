@@ -30,7 +30,7 @@ class MemPlan_StructuredOp<string name, list<Trait> traits = []>
   let extraClassDeclaration = structuredDecls;
 }
 
-def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
+def MemPlan_ConvOp : MemPlan_StructuredOp<"conv", [AttrSizedOperandSegments]> {
   let summary = "convolution with implicit padding, groups and an epilogue";
   let description = [{
     out[n, f, o...] = epilogue(sum over c, k of
@@ -39,6 +39,12 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
     N x C x spatial, filter F x C/groups x kernel, output N x F x spatial, of
     spatial rank 1 to 3. `linalg` convolutions need a padded copy of the input.
     The accumulator's type is the epilogue's first argument (f32 for f16, bf16).
+
+    Either operand may be of integers, which are then summed as i32, or as f32 if
+    the other is of floats. `input_zero` (one element) and `filter_zero` (one, or
+    one a feature) are zero points: an element counts as its difference from
+    that, in i32, and what is outside of the input as 0. Integers of up to 16
+    bits are signed, but for `unsigned_input` and `unsigned_filter`.
 
     With `pool <max> window = [2, 2]` (or `<average>`), what the epilogue yields
     goes through windows of this extent that don't overlap, and the output has
@@ -62,6 +68,9 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
   }];
   let arguments = (ins MemPlan_Shaped:$input, MemPlan_Shaped:$filter,
                        Variadic<MemPlan_Shaped>:$extras, MemPlan_Shaped:$init,
+                       Optional<MemPlan_Shaped>:$input_zero,
+                       Optional<MemPlan_Shaped>:$filter_zero,
+                       UnitAttr:$unsigned_input, UnitAttr:$unsigned_filter,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
                        DenseI64ArrayAttr:$pads_begin, DenseI64ArrayAttr:$pads_end,
                        I64Attr:$groups, OptionalAttr<MemPlan_WindowKindAttr>:$pool,
@@ -74,6 +83,10 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
     `ins` `(` $input `,` $filter `:` type($input) `,` type($filter) `)`
     (`extras` `(` $extras^ `:` type($extras) `)`)?
     `outs` `(` $init `:` type($init) `)`
+    (`unsigned_input` $unsigned_input^)?
+    (`input_zero` `(` $input_zero^ `:` type($input_zero) `)`)?
+    (`unsigned_filter` $unsigned_filter^)?
+    (`filter_zero` `(` $filter_zero^ `:` type($filter_zero) `)`)?
     `strides` `=` $strides `dilations` `=` $dilations
     `pads_begin` `=` $pads_begin `pads_end` `=` $pads_end
     `groups` `=` $groups (`interleaved` $interleaved^)?
@@ -99,6 +112,7 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv"> {
     ::llvm::SmallVector<int64_t> getUnpooledShape();
     /// Of EpilogueOpInterface.
     bool yieldsOutput() { return !getPool() && !getInterleaved(); }
+    bool canYield(::mlir::Type) { return true; }
   }];
 }
 
@@ -112,6 +126,11 @@ def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul", [AttrSizedOperandSegments,
     (batch..., m, n). Transposes are thus part of the op. `extra_maps` are over
     the output's dims. `linalg.matmul` reads its destination and has no epilogue.
     On memrefs the op may have a `workspace`: bytes to split sums over k in.
+
+    Integers may be operands as in `memplan.conv`. The zero points' maps follow
+    in `indexing_maps`, that of `lhs_zero` over (batch..., m), that of `rhs_zero`
+    over (batch..., n), each dim at most once: a zero point a row and a column,
+    say.
 
     ```mlir
     %r = memplan.matmul ins(%a, %b : tensor<4x8xf32>, tensor<16x8xf32>)
@@ -128,13 +147,20 @@ def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul", [AttrSizedOperandSegments,
   }];
   let arguments = (ins MemPlan_Shaped:$lhs, MemPlan_Shaped:$rhs,
                        Variadic<MemPlan_Shaped>:$extras, MemPlan_Shaped:$init,
+                       Optional<MemPlan_Shaped>:$lhs_zero,
+                       Optional<MemPlan_Shaped>:$rhs_zero,
                        Optional<AnyStridedMemRef>:$workspace,
+                       UnitAttr:$unsigned_lhs, UnitAttr:$unsigned_rhs,
                        AffineMapArrayAttr:$indexing_maps, AffineMapArrayAttr:$extra_maps);
   let regions = (region SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`extras` `(` $extras^ `:` type($extras) `)`)?
     `outs` `(` $init `:` type($init) `)`
+    (`unsigned_lhs` $unsigned_lhs^)?
+    (`lhs_zero` `(` $lhs_zero^ `:` type($lhs_zero) `)`)?
+    (`unsigned_rhs` $unsigned_rhs^)?
+    (`rhs_zero` `(` $rhs_zero^ `:` type($rhs_zero) `)`)?
     (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
     `indexing_maps` `=` $indexing_maps `extra_maps` `=` $extra_maps
     attr-dict-with-keyword $epilogue (`->` type($result)^)?
@@ -148,6 +174,16 @@ def MemPlan_MatMulOp : MemPlan_StructuredOp<"matmul", [AttrSizedOperandSegments,
     ::mlir::AffineMap getLhsMap();
     ::mlir::AffineMap getRhsMap();
     ::mlir::AffineMap getOutputMap();
+    /// Those of the zero points, null without one.
+    ::mlir::AffineMap getLhsZeroMap();
+    ::mlir::AffineMap getRhsZeroMap();
+    void setZeroPoints(::mlir::Value lhs, ::mlir::AffineMap lhsMap,
+                       ::mlir::Value rhs, ::mlir::AffineMap rhsMap);
+    /// Whether this is a product of two matrices of one type of floats, as
+    /// libraries have.
+    bool isLibraryProduct();
+    /// Of EpilogueOpInterface.
+    bool canYield(::mlir::Type) { return !isLibraryProduct(); }
     /// Number of dims of the iteration space: batch dims + 3.
     int64_t getNumLoops();
     /// Extents of (batch..., m, n, k); the op's shapes must be static.
@@ -205,6 +241,10 @@ def MemPlan_ReduceWindowOp : MemPlan_StructuredOp<"reduce_window"> {
       "::llvm::ArrayRef<int64_t>":$padsBegin, "::llvm::ArrayRef<int64_t>":$padsEnd,
       "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$map,
       "::llvm::function_ref<::mlir::Value(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>":$epilogue)>];
+  let extraClassDeclaration = structuredDecls # [{
+    /// Of EpilogueOpInterface.
+    bool canYield(::mlir::Type) { return true; }
+  }];
 }
 
 def MemPlan_RowwiseOp : MemPlan_StructuredOp<"rowwise"> {
@@ -262,6 +302,8 @@ def MemPlan_RowwiseOp : MemPlan_StructuredOp<"rowwise"> {
     ::mlir::AffineMap getInputMap(unsigned i);
     /// Whether the output drops the row dims (reduction form).
     bool isReduction();
+    /// Of EpilogueOpInterface.
+    bool canYield(::mlir::Type) { return true; }
     /// Extents of the iteration space; the op's shapes must be static.
     ::llvm::SmallVector<int64_t> getLoopExtents();
     ::memplan::Combiner getCombiner(unsigned stage);

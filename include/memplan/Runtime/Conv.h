@@ -19,6 +19,10 @@
 // the windows that ConvShape::pool states; p is then the position before that.
 // convUpsampled(...) reads x upsampled, as ConvShape::upsample states.
 //
+// x, w and y may differ in type; sums are kept in ProductOf of the first two.
+// convQuantized(...) takes zero points of x and w, see LessZeroPoint; those of
+// w are the features'. Outside of x there is nothing, that is x's zero point.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef MEMPLAN_RUNTIME_CONV_H
@@ -86,10 +90,14 @@ inline ConvKernel chooseConvKernel(const ConvGeometry &g, int64_t groups,
   return ConvKernel::Gemm32x32;
 }
 
-template <class Tile, class Pool, bool Upsampled, class T, class Epilogue>
-memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
-                              int64_t groups, const T *x, const T *w, T *y,
-                              const Epilogue &epilogue, cudaStream_t stream) {
+template <class Tile, class Pool, bool Upsampled, class Types, class Epilogue>
+memplan_status
+launchConvGemm(const char *what, const ConvGeometry &g, int64_t groups,
+               const Types &types, const typename Types::Input *x,
+               const typename Types::Filter *w, typename Types::Output *y,
+               const Epilogue &epilogue, cudaStream_t stream) {
+  using W = typename Types::Filter;
+  using Y = typename Types::Output;
   const int64_t filterTiles = ceilDiv(g.filters, Tile::kFilters);
   if (filterTiles > 65535 || groups > 65535)
     return fail(MEMPLAN_ERROR_ARGUMENT,
@@ -97,24 +105,26 @@ memplan_status launchConvGemm(const char *what, const ConvGeometry &g,
                 "takes 65535 groups and as many tiles of %d filters",
                 what, groups, g.filters, Tile::kFilters);
   ConvVectors vectors;
-  vectors.weights = g.depth % 4 == 0 && isAlignedFor<T, 4>(w);
+  vectors.weights = g.depth % 4 == 0 && isAlignedFor<W, 4>(w);
   vectors.results =
       g.imagePixels % Tile::kRun == 0 && g.yStrideN % Tile::kRun == 0 &&
       g.yStrideF % Tile::kRun == 0 && g.yStrideG % Tile::kRun == 0 &&
-      isAlignedFor<T, Tile::kRun>(y);
+      isAlignedFor<Y, Tile::kRun>(y);
   const dim3 grid(unsigned(ceilDiv(g.allPixels, Tile::kPixels)),
                   unsigned(filterTiles), unsigned(groups));
   return launchWithBarriers(
-      what, convImplicitGemmKernel<T, Epilogue, Tile, Pool, Upsampled>, grid,
-      dim3(Tile::kThreads, Tile::kSlices), stream, g, x, w, y, epilogue,
-      vectors);
+      what, convImplicitGemmKernel<Types, Epilogue, Tile, Pool, Upsampled>,
+      grid, dim3(Tile::kThreads, Tile::kSlices), stream, g, types, x, w, y,
+      epilogue, vectors);
 }
 
-template <class T, class Epilogue>
-memplan_status launchConvDepthwise(const char *what, const ConvGeometry &g,
-                                   const ConvShape &shape, const T *x,
-                                   const T *w, T *y, const Epilogue &epilogue,
-                                   cudaStream_t stream) {
+template <class Types, class Epilogue>
+memplan_status
+launchConvDepthwise(const char *what, const ConvGeometry &g,
+                    const ConvShape &shape, const Types &types,
+                    const typename Types::Input *x,
+                    const typename Types::Filter *w, typename Types::Output *y,
+                    const Epilogue &epilogue, cudaStream_t stream) {
   const int64_t results = shape.f * g.imagePixels;
   if (g.channels != 1 || results > INT32_MAX)
     return fail(MEMPLAN_ERROR_ARGUMENT,
@@ -131,18 +141,22 @@ memplan_status launchConvDepthwise(const char *what, const ConvGeometry &g,
   const dim3 grid(unsigned(ceilDiv(results, int64_t(kDepthwiseThreads))),
                   unsigned(g.images < 65535 ? g.images : 65535),
                   unsigned(ceilDiv(g.images, 65535)));
-  return launch(what, convDepthwiseKernel<T, Epilogue>, grid,
-                dim3(kDepthwiseThreads), stream, g, d, x, w, y, epilogue);
+  return launch(what, convDepthwiseKernel<Types, Epilogue>, grid,
+                dim3(kDepthwiseThreads), stream, g, d, types, x, w, y,
+                epilogue);
 }
 
-template <class Pool = NoPool, bool Upsampled = false, class T, class Epilogue>
-memplan_status conv(const char *what, const ConvShape &shape, const T *x,
-                    const T *w, T *y, const Epilogue &epilogue,
-                    cudaStream_t stream, ConvKernel kernel = ConvKernel::Auto) {
+template <class Pool, bool Upsampled, class X, class W, class Y, class LoadX,
+          class LoadW, class Epilogue>
+memplan_status convAs(const char *what, const ConvShape &shape, const X *x,
+                      LoadX loadX, const W *w, LoadW loadW, Y *y,
+                      const Epilogue &epilogue, cudaStream_t stream,
+                      ConvKernel kernel) {
   ConvGeometry g;
   MEMPLAN_TRY(makeConvGeometry(what, shape, g, Pool::kArea, Upsampled));
   if (g.allPixels == 0 || shape.f == 0)
     return MEMPLAN_OK;
+  const ConvTypes<X, W, Y, LoadX, LoadW> types{loadX, loadW};
   const int64_t groups = shape.groups;
   constexpr bool isPlain = Pool::kArea == 1 && !Upsampled;
   if (kernel == ConvKernel::Auto)
@@ -152,32 +166,63 @@ memplan_status conv(const char *what, const ConvShape &shape, const T *x,
     if (!isPlain)
       return fail(MEMPLAN_ERROR_ARGUMENT,
                   "%s: the depthwise kernel neither pools nor upsamples", what);
-    return launchConvDepthwise(what, g, shape, x, w, y, epilogue, stream);
+    return launchConvDepthwise(what, g, shape, types, x, w, y, epilogue,
+                               stream);
   case ConvKernel::Gemm128x64:
     return launchConvGemm<ConvTile128x64, Pool, Upsampled>(
-        what, g, groups, x, w, y, epilogue, stream);
+        what, g, groups, types, x, w, y, epilogue, stream);
   case ConvKernel::Gemm64x64:
-    return launchConvGemm<ConvTile64x64, Pool, Upsampled>(what, g, groups, x, w,
-                                                          y, epilogue, stream);
+    return launchConvGemm<ConvTile64x64, Pool, Upsampled>(
+        what, g, groups, types, x, w, y, epilogue, stream);
   case ConvKernel::Gemm32x64:
-    return launchConvGemm<ConvTile32x64, Pool, Upsampled>(what, g, groups, x, w,
-                                                          y, epilogue, stream);
+    return launchConvGemm<ConvTile32x64, Pool, Upsampled>(
+        what, g, groups, types, x, w, y, epilogue, stream);
   case ConvKernel::Gemm32x32By4:
     return launchConvGemm<ConvTile32x32By4, Pool, Upsampled>(
-        what, g, groups, x, w, y, epilogue, stream);
+        what, g, groups, types, x, w, y, epilogue, stream);
   case ConvKernel::Auto:
   case ConvKernel::Gemm32x32:
     break;
   }
-  return launchConvGemm<ConvTile32x32, Pool, Upsampled>(what, g, groups, x, w,
-                                                        y, epilogue, stream);
+  return launchConvGemm<ConvTile32x32, Pool, Upsampled>(
+      what, g, groups, types, x, w, y, epilogue, stream);
 }
 
-template <class Pool = NoPool, class T, class Epilogue>
+template <class Pool = NoPool, bool Upsampled = false, class X, class W,
+          class Y, class Epilogue>
+memplan_status conv(const char *what, const ConvShape &shape, const X *x,
+                    const W *w, Y *y, const Epilogue &epilogue,
+                    cudaStream_t stream, ConvKernel kernel = ConvKernel::Auto) {
+  return convAs<Pool, Upsampled>(what, shape, x, AsItIs(), w, AsItIs(), y,
+                                 epilogue, stream, kernel);
+}
+
+template <class Pool = NoPool, class X, class W, class Y, class Epilogue>
 memplan_status convUpsampled(const char *what, const ConvShape &shape,
-                             const T *x, const T *w, T *y,
+                             const X *x, const W *w, Y *y,
                              const Epilogue &epilogue, cudaStream_t stream) {
-  return conv<Pool, true>(what, shape, x, w, y, epilogue, stream);
+  return convAs<Pool, true>(what, shape, x, AsItIs(), w, AsItIs(), y, epilogue,
+                            stream, ConvKernel::Auto);
+}
+
+template <class Pool = NoPool, class X, class LoadX, class W, class LoadW,
+          class Y, class Epilogue>
+memplan_status
+convQuantized(const char *what, const ConvShape &shape, const X *x, LoadX loadX,
+              const W *w, LoadW loadW, Y *y, const Epilogue &epilogue,
+              cudaStream_t stream, ConvKernel kernel = ConvKernel::Auto) {
+  return convAs<Pool, false>(what, shape, x, loadX, w, loadW, y, epilogue,
+                             stream, kernel);
+}
+
+template <class Pool = NoPool, class X, class LoadX, class W, class LoadW,
+          class Y, class Epilogue>
+memplan_status
+convQuantizedUpsampled(const char *what, const ConvShape &shape, const X *x,
+                       LoadX loadX, const W *w, LoadW loadW, Y *y,
+                       const Epilogue &epilogue, cudaStream_t stream) {
+  return convAs<Pool, true>(what, shape, x, loadX, w, loadW, y, epilogue,
+                            stream, ConvKernel::Auto);
 }
 
 } // namespace memplan::rt

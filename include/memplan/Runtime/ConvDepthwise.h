@@ -10,7 +10,7 @@
 #ifndef MEMPLAN_RUNTIME_CONVDEPTHWISE_H
 #define MEMPLAN_RUNTIME_CONVDEPTHWISE_H
 
-#include "memplan/Runtime/ConvShape.h"
+#include "memplan/Runtime/ConvImplicitGemm.h"
 
 namespace memplan::rt {
 
@@ -24,11 +24,14 @@ struct DepthwiseDecoding {
   int32_t kernelZ, kernelY, kernelX;
 };
 
-template <class T, class Epilogue>
+template <class Types, class Epilogue>
 __global__ void __launch_bounds__(kDepthwiseThreads)
     convDepthwiseKernel(const ConvGeometry g, const DepthwiseDecoding d,
-                        const T *__restrict__ x, const T *__restrict__ w, T *y,
-                        const Epilogue epilogue) {
+                        const Types types,
+                        const typename Types::Input *__restrict__ x,
+                        const typename Types::Filter *__restrict__ w,
+                        typename Types::Output *y, const Epilogue epilogue) {
+  using Accum = typename Types::Accum;
   const int64_t result = int64_t(blockIdx.x) * kDepthwiseThreads + threadIdx.x;
   if (result >= d.results)
     return;
@@ -43,9 +46,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
   const int64_t n = int64_t(blockIdx.z) * gridDim.y + blockIdx.y;
   if (n >= g.images)
     return;
-  const T *plane = x + n * g.xStrideN + channel * g.xStrideC;
-  const T *weight = w + int64_t(f) * g.depth;
-  AccumOf<T> sum = 0;
+  const auto *plane = x + n * g.xStrideN + channel * g.xStrideC;
+  const auto *weight = w + int64_t(f) * g.depth;
+  Accum sum = 0;
   for (int32_t kz = 0; kz < d.kernelZ; ++kz)
     for (int32_t ky = 0; ky < d.kernelY; ++ky)
       for (int32_t kx = 0; kx < d.kernelX; ++kx, ++weight) {
@@ -53,8 +56,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
         const int32_t iy = originY + ky * g.dilationY;
         const int32_t ix = originX + kx * g.dilationX;
         if (g.isInside(iz, iy, ix))
-          sum += AccumOf<T>(plane[(int64_t(iz) * g.inY + iy) * g.inX + ix]) *
-                 AccumOf<T>(*weight);
+          sum += types.loadX.template load<Accum>(
+                     plane[(int64_t(iz) * g.inY + iy) * g.inX + ix], 0) *
+                 types.loadW.template load<Accum>(*weight, f);
       }
   y[n * g.yStrideN + channel * g.yStrideG + filter * g.yStrideF + pixel] =
       epilogue(sum, int(n), int(f), int(pixel));

@@ -57,9 +57,20 @@ struct ConvSource {
   int32_t z, y, x;
 };
 
-template <class T, class Tile>
+/// What an instance of the kernel is made for: elements of input, filter and
+/// output, and how the first two count.
+template <class X, class W, class Y, class LoadX, class LoadW>
+struct ConvTypes {
+  using Input = X;
+  using Filter = W;
+  using Output = Y;
+  using Accum = ProductOf<X, W>;
+  LoadX loadX;
+  LoadW loadW;
+};
+
+template <class Accum, class Tile>
 struct ConvShared {
-  using Accum = AccumOf<T>;
   alignas(16) Accum weights[2][Tile::kDepth][Tile::kFilterPitch];
   alignas(16) Accum patch[2][Tile::kDepth][Tile::kPixels];
   ConvSource sources[2][Tile::kDepth];
@@ -67,15 +78,19 @@ struct ConvShared {
 
 /// One thread's view of the computation. Its steps are those of its slice: step
 /// i of slice s loads and multiplies part i * kSlices + s of k.
-template <class T, class Tile, class Pool, bool Upsampled>
+template <class Types, class Tile, class Pool, bool Upsampled>
 class ConvThread {
 public:
-  using Accum = AccumOf<T>;
-  using Shared = ConvShared<T, Tile>;
+  using X = typename Types::Input;
+  using W = typename Types::Filter;
+  using Y = typename Types::Output;
+  using Accum = typename Types::Accum;
+  using Shared = ConvShared<Accum, Tile>;
 
-  __device__ ConvThread(const ConvGeometry &g, Shared &shared, const T *x,
-                        const T *w, bool vectorWeights)
-      : g(g), shared(shared), vectorWeights(vectorWeights) {
+  __device__ ConvThread(const ConvGeometry &g, const Types &types,
+                        Shared &shared, const X *x, const W *w,
+                        bool vectorWeights)
+      : g(g), types(types), shared(shared), vectorWeights(vectorWeights) {
     const int thread = int(threadIdx.x);
     const int group = int(blockIdx.z);
     firstFilter = int(blockIdx.y) * Tile::kFilters;
@@ -128,7 +143,7 @@ public:
       const ConvSource &source =
           shared.sources[step & 1][thread / Tile::kPixels +
                                    i * (Tile::kThreads / Tile::kPixels)];
-      patchValues[i] = T(0.0f);
+      patchValues[i] = Accum(0);
       const int32_t z = originZ + source.z, y = originY + source.y,
                     x = originX + source.x;
       if (!g.isInside(z, y, x))
@@ -141,13 +156,13 @@ public:
         offset += ((z >> g.upShiftZ) * g.storedY + (y >> g.upShiftY)) *
                       int64_t(g.storedX) +
                   (x >> g.upShiftX);
-      patchValues[i] = patchOrigin[offset];
+      patchValues[i] = types.loadX.template load<Accum>(patchOrigin[offset], 0);
     }
     const int k = firstOf(step) + weightColumn();
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kWeightVectors; ++i) {
       const int filter = firstFilter + weightRow(i);
-      const T *row = weightRows + int64_t(filter) * g.depth + k;
+      const W *row = weightRows + int64_t(filter) * g.depth + k;
       const bool exists = filter < g.filters;
       if (vectorWeights && exists && k < g.depth) {
         weightValues[i] = loadVec<4>(row);
@@ -155,7 +170,7 @@ public:
       }
       MEMPLAN_UNROLL
       for (int j = 0; j < 4; ++j)
-        weightValues[i][j] = exists && k + j < g.depth ? row[j] : T(0.0f);
+        weightValues[i][j] = exists && k + j < g.depth ? row[j] : W(0);
     }
   }
 
@@ -166,13 +181,17 @@ public:
     for (int i = 0; i < Tile::kPatchValues; ++i)
       shared.patch[step & 1][thread / Tile::kPixels +
                              i * (Tile::kThreads / Tile::kPixels)]
-                  [thread % Tile::kPixels] = Accum(patchValues[i]);
+                  [thread % Tile::kPixels] = patchValues[i];
     MEMPLAN_UNROLL
     for (int i = 0; i < Tile::kWeightVectors; ++i) {
+      // Beyond the last filter, and the last k, anything serves.
+      const int filter = firstFilter + weightRow(i);
+      const int64_t owner =
+          int64_t(blockIdx.z) * g.filters + (filter < g.filters ? filter : 0);
       MEMPLAN_UNROLL
       for (int j = 0; j < 4; ++j)
         shared.weights[step & 1][weightColumn() + j][weightRow(i)] =
-            Accum(weightValues[i][j]);
+            types.loadW.template load<Accum>(weightValues[i][j], owner);
     }
   }
 
@@ -239,7 +258,7 @@ public:
 
   /// Passes the sums through the epilogue, and out.
   template <class Epilogue>
-  __device__ __forceinline__ void store(T *y, const Epilogue &epilogue,
+  __device__ __forceinline__ void store(Y *y, const Epilogue &epilogue,
                                         bool vectorResults) {
     MEMPLAN_UNROLL
     for (int run = 0; run < Tile::kRuns; ++run) {
@@ -255,7 +274,7 @@ public:
         if (filter >= g.filters)
           continue;
         const int f = int(blockIdx.z) * g.filters + filter;
-        Vec<T, Tile::kRun> results = {};
+        Vec<Y, Tile::kRun> results = {};
         MEMPLAN_UNROLL
         for (int j = 0; j < Tile::kRun; ++j)
           if (pixel + j < g.allPixels)
@@ -282,7 +301,7 @@ public:
   /// values take as many sectors as without a pool: those of rows of a window's
   /// height, each as long as the warp is wide by that height.
   template <class Epilogue>
-  __device__ __forceinline__ void storePooled(T *y, const Epilogue &epilogue) {
+  __device__ __forceinline__ void storePooled(Y *y, const Epilogue &epilogue) {
     constexpr int kArea = Pool::kArea;
     constexpr int kStep = kArea < Tile::kRun ? kArea : Tile::kRun;
     // Shuffles stay in the lanes that share a row.
@@ -316,7 +335,7 @@ public:
           if (filter < g.filters && pixel + j < g.allPixels &&
               inImage[j] % kArea == 0)
             y[image[j] * g.yStrideN + channel(filter) + inImage[j] / kArea] =
-                T(values[j]);
+                Y(values[j]);
       }
     }
   }
@@ -359,14 +378,16 @@ private:
   }
 
   const ConvGeometry &g;
+  const Types &types;
   Shared &shared;
   const bool vectorWeights;
   int firstFilter;
-  const T *weightRows, *patchOrigin;
+  const W *weightRows;
+  const X *patchOrigin;
   int64_t patchOffset = 0;
   int32_t originZ, originY = 0, originX = 0;
-  T patchValues[Tile::kPatchValues];
-  Vec<T, 4> weightValues[Tile::kWeightVectors];
+  Accum patchValues[Tile::kPatchValues];
+  Vec<W, 4> weightValues[Tile::kWeightVectors];
   Accum sums[Tile::kRows][Tile::kColumns] = {};
 };
 
@@ -375,14 +396,16 @@ struct ConvVectors {
   bool weights, results;
 };
 
-template <class T, class Epilogue, class Tile, class Pool, bool Upsampled>
+template <class Types, class Epilogue, class Tile, class Pool, bool Upsampled>
 __global__ void __launch_bounds__(Tile::kThreads *Tile::kSlices)
-    convImplicitGemmKernel(const ConvGeometry g, const T *__restrict__ x,
-                           const T *__restrict__ w, T *y,
-                           const Epilogue epilogue, const ConvVectors vectors) {
-  __shared__ ConvShared<T, Tile> shared[Tile::kSlices];
-  ConvThread<T, Tile, Pool, Upsampled> thread(g, shared[threadIdx.y], x, w,
-                                              vectors.weights);
+    convImplicitGemmKernel(const ConvGeometry g, const Types types,
+                           const typename Types::Input *__restrict__ x,
+                           const typename Types::Filter *__restrict__ w,
+                           typename Types::Output *y, const Epilogue epilogue,
+                           const ConvVectors vectors) {
+  __shared__ ConvShared<typename Types::Accum, Tile> shared[Tile::kSlices];
+  ConvThread<Types, Tile, Pool, Upsampled> thread(g, types, shared[threadIdx.y],
+                                                  x, w, vectors.weights);
   // The same number for each slice: what lies beyond the end counts as zero.
   const int steps = ceilDiv(g.depth, Tile::kDepth * Tile::kSlices);
   if (steps > 0) {

@@ -3,14 +3,10 @@
 #ifndef MEMPLAN_RUNTIME_ELEMENT_H
 #define MEMPLAN_RUNTIME_ELEMENT_H
 
+#include "memplan/Runtime/Float8.h"
 #include "memplan/Runtime/Platform.h"
 
 #include <cstdint>
-
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#endif
 
 namespace memplan::rt {
 
@@ -37,9 +33,6 @@ struct AccumOfImpl<uint16_t> {
   using type = int32_t;
 };
 
-#ifdef __CUDACC__
-using Half = __half;
-using BFloat16 = __nv_bfloat16;
 template <>
 struct AccumOfImpl<Half> {
   using type = float;
@@ -48,10 +41,33 @@ template <>
 struct AccumOfImpl<BFloat16> {
   using type = float;
 };
-#endif
 
 template <class T>
 using AccumOf = typename AccumOfImpl<T>::type;
+
+/// The type that products of A and B are summed in: that of the floats, if
+/// there is one, else that of the wider integer.
+template <class A, class B>
+using ProductOf = decltype(AccumOf<A>() * AccumOf<B>());
+
+/// How an operand's element counts in a sum: as it is, or less a zero point
+/// that depends on the row, column or feature that it belongs to.
+struct AsItIs {
+  template <class Accum, class T>
+  __device__ __forceinline__ Accum load(T element, int64_t) const {
+    return Accum(element);
+  }
+};
+template <class T>
+struct LessZeroPoint {
+  const T *zero;
+  int64_t stride; ///< From one's zero point to the next one's, or 0.
+
+  template <class Accum>
+  __device__ __forceinline__ Accum load(T element, int64_t owner) const {
+    return Accum(int32_t(element) - int32_t(zero[owner * stride]));
+  }
+};
 
 /// N elements that are loaded and stored at once: N * sizeof(T) bytes, at most
 /// 16, a power of two, and aligned to as many.

@@ -17,7 +17,7 @@ namespace memplan::rt {
 // NaN wins in MaxOp and MinOp, as in arith.maximumf.
 struct SumOp {
   template <class T>
-  __host__ __device__ static constexpr T identity() {
+  __host__ __device__ static T identity() {
     return T(0);
   }
   template <class T>
@@ -27,7 +27,7 @@ struct SumOp {
 };
 struct ProdOp {
   template <class T>
-  __host__ __device__ static constexpr T identity() {
+  __host__ __device__ static T identity() {
     return T(1);
   }
   template <class T>

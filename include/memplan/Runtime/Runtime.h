@@ -10,6 +10,8 @@
 #include "memplan/Runtime/Element.h"
 #include "memplan/Runtime/Error.h"
 #include "memplan/Runtime/FastDiv.h"
+#include "memplan/Runtime/Float16.h"
+#include "memplan/Runtime/Float8.h"
 #include "memplan/Runtime/Gemm.h"
 #include "memplan/Runtime/Math.h"
 #include "memplan/Runtime/Memory.h"

@@ -51,7 +51,19 @@ typedef enum memplan_dtype {
   MEMPLAN_U16 = 9,
   MEMPLAN_U32 = 10,
   MEMPLAN_U64 = 11,
-  MEMPLAN_BOOL = 12 /* one byte, 0 or 1 */
+  MEMPLAN_BOOL = 12, /* one byte, 0 or 1 */
+  MEMPLAN_F8E4M3FN = 13,
+  MEMPLAN_F8E4M3FNUZ = 14,
+  MEMPLAN_F8E5M2 = 15,
+  MEMPLAN_F8E5M2FNUZ = 16,
+  MEMPLAN_F8E8M0FNU = 17,
+  /* Several elements a byte, the first in its low bits. The last byte may have
+   * some left over, which outputs have as 0. */
+  MEMPLAN_F4E2M1FN = 18,
+  MEMPLAN_I4 = 19,
+  MEMPLAN_U4 = 20,
+  MEMPLAN_I2 = 21,
+  MEMPLAN_U2 = 22
 } memplan_dtype;
 
 /* One input or output. The data is dense and row-major. */

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <string>
 
 namespace memplan::rt {
 
@@ -186,6 +187,29 @@ inline memplan_status loadWeights(const char *path, const WeightsFile &expected,
         [&](const char *data, size_t bytes, uint64_t offset) {
           return copyToDevice(entry.name, target + offset, data, bytes);
         }));
+  }
+  return MEMPLAN_OK;
+}
+
+/// A file below the folder that load is given, and what to read from it.
+struct WeightsSource {
+  const char *file;
+  WeightsFile expected;
+  const WeightEntry *entries;
+  size_t count;
+};
+
+/// Reads weights from several files below `folder` ("" is the current one).
+inline memplan_status loadWeightsFrom(const char *folder,
+                                      const WeightsSource *sources,
+                                      size_t count, void *weights_block,
+                                      size_t block_bytes) {
+  for (size_t i = 0; i < count; ++i) {
+    std::string path = *folder ? std::string(folder) + "/" : std::string();
+    path += sources[i].file;
+    MEMPLAN_TRY(loadWeights(path.c_str(), sources[i].expected,
+                            sources[i].entries, sources[i].count, weights_block,
+                            block_bytes));
   }
   return MEMPLAN_OK;
 }

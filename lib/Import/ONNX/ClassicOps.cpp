@@ -304,7 +304,7 @@ static FailureOr<Labels> readLabels(NodeBuilder &n, const std::string &prefix) {
   labels.dtype = data->dtype;
   DenseElementsAttr values = data->values;
   if (!values && data->inFile)
-    values = readElements(data->type, data->inFile->bytes);
+    values = readElements(data->dtype, data->type, data->inFile->bytes);
   for (Attribute entry : values.getValues<Attribute>())
     add(entry);
   return labels;
@@ -322,7 +322,7 @@ static FailureOr<Attribute> readDefault(NodeBuilder &n, DType dtype) {
       return failure();
     DenseElementsAttr values = data->values;
     if (!values && data->inFile)
-      values = readElements(data->type, data->inFile->bytes);
+      values = readElements(data->dtype, data->type, data->inFile->bytes);
     if (data->dtype != dtype || values.getNumElements() != 1)
       return n.invalid() << "attribute 'default_tensor' is no "
                          << dtypeName(dtype);
@@ -409,7 +409,7 @@ static LogicalResult buildLabelEncoder(NodeBuilder &n) {
 }
 
 //===----------------------------------------------------------------------===//
-// Normalizer and LinearRegressor
+// Normalizer and linear models
 //===----------------------------------------------------------------------===//
 
 static LogicalResult buildNormalizer(NodeBuilder &n) {
@@ -457,13 +457,12 @@ static LogicalResult buildNormalizer(NodeBuilder &n) {
   return n.result(reshape(n, y, x.shape()), dtype);
 }
 
-static LogicalResult buildLinearRegressor(NodeBuilder &n) {
+/// X times the transposed coefficients, plus the intercepts.
+static FailureOr<Value> linearScores(NodeBuilder &n, int64_t targets) {
   ImportedTensor &x = n.input(0);
   auto coefficients = n.floatsAttr("coefficients");
   auto intercepts = n.floatsAttr("intercepts").value_or(SmallVector<float>());
-  int64_t targets = n.intAttr("targets", 1);
-  auto transform = readPostTransform(n);
-  if (failed(transform) || failed(hasRows(n, 0)) || failed(numericInput(n, 0)))
+  if (failed(hasRows(n, 0)) || failed(numericInput(n, 0)))
     return failure();
   SmallVector<int64_t> rows = asRows(x);
   auto size = checkedMul(targets, rows[1]);
@@ -484,14 +483,34 @@ static LogicalResult buildLinearRegressor(NodeBuilder &n) {
   auto dim = [&](unsigned i) { return n.b.getAffineDimExpr(i); };
   AffineMap maps[] = {AffineMap::get(3, 0, {dim(0), dim(2)}, n.context()),
                       AffineMap::get(3, 0, {dim(1), dim(2)}, n.context())};
-  Value y = accumulate(n, {reshape(n, n.value(0), rows), table}, maps, start, 1,
-                       [&](OpBuilder &b, Location loc, ValueRange args) {
-                         Scalars s(b, loc, DType::f32());
-                         Value value =
-                             castScalar(b, loc, args[0], x.dtype, s.dtype);
-                         return s.add(args[2], s.mul(value, args[1]));
-                       });
-  return n.result(postTransform(n, y, DType::f32(), *transform), DType::f32());
+  return accumulate(n, {reshape(n, n.value(0), rows), table}, maps, start, 1,
+                    [&](OpBuilder &b, Location loc, ValueRange args) {
+                      Scalars s(b, loc, DType::f32());
+                      Value value =
+                          castScalar(b, loc, args[0], x.dtype, s.dtype);
+                      return s.add(args[2], s.mul(value, args[1]));
+                    });
+}
+
+static LogicalResult buildLinearRegressor(NodeBuilder &n) {
+  auto transform = readPostTransform(n);
+  auto scores = linearScores(n, n.intAttr("targets", 1));
+  if (failed(transform) || failed(scores))
+    return failure();
+  return n.result(postTransform(n, *scores, DType::f32(), *transform),
+                  DType::f32());
+}
+
+static LogicalResult buildLinearClassifier(NodeBuilder &n) {
+  n.ignoreAttr("multi_class"); // says how it was trained
+  auto transform = readPostTransform(n);
+  auto labels = readClassLabels(n, "classlabels_ints");
+  if (failed(transform) || failed(labels))
+    return failure();
+  auto scores = linearScores(n, labels->size());
+  if (failed(scores))
+    return failure();
+  return classify(n, *scores, *labels, *transform);
 }
 
 namespace memplan::onnx {
@@ -505,6 +524,7 @@ llvm::ArrayRef<OpEntry> classicOps() {
        kDomain},
       {"Imputer", 1, 5, 1, 1, 1, buildImputer, kDomain},
       {"LabelEncoder", 2, 5, 1, 1, 1, buildLabelEncoder, kDomain},
+      {"LinearClassifier", 1, 5, 1, 1, 2, buildLinearClassifier, kDomain},
       {"LinearRegressor", 1, 5, 1, 1, 1, buildLinearRegressor, kDomain},
       {"Normalizer", 1, 5, 1, 1, 1, buildNormalizer, kDomain},
       {"OneHotEncoder", 1, 5, 1, 1, 1, buildOneHotEncoder, kDomain},

@@ -78,8 +78,9 @@ static LogicalResult buildConstantOfShape(NodeBuilder &n) {
                          << shapeText(data->type.getShape())
                          << "; one element is accepted";
     DenseElementsAttr elements =
-        data->inFile ? readElements(data->type, data->inFile->bytes)
-                     : data->values;
+        data->inFile
+            ? readElements(data->dtype, data->type, data->inFile->bytes)
+            : data->values;
     dtype = data->dtype;
     value = *elements.value_begin<Attribute>();
   }

@@ -23,8 +23,9 @@ Attribute memplan::onnx::knownElement(const ImportedTensor &tensor) {
   if (!tensor.isKnown() || tensor.numElements() != 1)
     return {};
   DenseElementsAttr elements =
-      tensor.constant ? tensor.constant
-                      : readElements(tensor.type, tensor.inFile->bytes);
+      tensor.constant
+          ? tensor.constant
+          : readElements(tensor.dtype, tensor.type, tensor.inFile->bytes);
   return *elements.value_begin<Attribute>();
 }
 

@@ -341,26 +341,31 @@ static LogicalResult buildClip(NodeBuilder &n) {
 
 static LogicalResult buildCastTo(NodeBuilder &n, DType to) {
   ImportedTensor &x = n.input(0);
-  // Concerns 8-bit floats alone.
-  n.ignoreAttr("saturate");
-  n.ignoreAttr("round_mode");
+  CastRules rules;
+  rules.saturate = n.intAttr("saturate", 1) != 0;
+  StringRef rounding = n.stringAttr("round_mode", "up");
+  if (rounding != "up" && rounding != "down" && rounding != "nearest")
+    return n.invalid() << "attribute 'round_mode' is " << quoted(rounding)
+                       << "; up, down and nearest are accepted";
+  rules.powers = rounding == "up"     ? CastRules::Up
+                 : rounding == "down" ? CastRules::Down
+                                      : CastRules::Nearest;
   if (x.dtype == to)
     return n.aliasResult(0, x);
-  return n.result(
-      broadcastElementwise(n, &x, to.type(n.context()),
-                           [&](OpBuilder &b, Location loc, ValueRange args) {
-                             return castScalar(b, loc, args[0], x.dtype, to);
-                           }),
-      to);
+  return n.result(broadcastElementwise(
+                      n, &x, to.type(n.context()),
+                      [&](OpBuilder &b, Location loc, ValueRange args) {
+                        return castScalar(b, loc, args[0], x.dtype, to, rules);
+                      }),
+                  to);
 }
 
 static LogicalResult buildCast(NodeBuilder &n) {
   int64_t code = n.intAttr("to", 0);
   std::optional<DType> to = DType::fromCode(code);
   if (!to)
-    return n.unsupported() << "attribute 'to' is " << dtypeName(code)
-                           << "; float, double, float16, bfloat16, bool and "
-                              "integers of 8 to 64 bits are accepted";
+    return n.unsupported() << "attribute 'to' is " << dtypeName(code) << "; "
+                           << kAcceptedTypes;
   return buildCastTo(n, *to);
 }
 

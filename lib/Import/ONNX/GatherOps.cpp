@@ -166,24 +166,45 @@ static LogicalResult buildCenterCropPad(NodeBuilder &n) {
 // BitCast, SwiGLU, Det
 //===----------------------------------------------------------------------===//
 
+/// The same bits, fewer than 8, as another type that has a byte for them.
+static Value castCode(OpBuilder &b, Location loc, Value x, DType from,
+                      DType to) {
+  bool isFromFloat = from.numbers() == DType::Float,
+       isToFloat = to.numbers() == DType::Float;
+  Type code = b.getIntegerType(from.bits());
+  if (isFromFloat)
+    x = arith::ExtUIOp::create(b, loc, b.getI8Type(),
+                               arith::BitcastOp::create(b, loc, code, x));
+  if (isToFloat)
+    return arith::BitcastOp::create(b, loc, to.type(b.getContext()),
+                                    arith::TruncIOp::create(b, loc, code, x));
+  return castScalar(b, loc, x, DType::u8(), to);
+}
+
 static LogicalResult buildBitCast(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
   int64_t code = n.intAttr("to", 0);
   std::optional<DType> to = DType::fromCode(code);
   if (!to)
-    return n.unsupported() << "attribute 'to' is " << dtypeName(code);
-  if (to->bytes() != x.dtype.bytes())
+    return n.unsupported() << "attribute 'to' is " << dtypeName(code) << "; "
+                           << kAcceptedTypes;
+  // A bool is a byte.
+  auto bitsOf = [](DType dtype) { return dtype.isBool() ? 8 : dtype.bits(); };
+  if (bitsOf(*to) != bitsOf(x.dtype))
     return n.unsupported() << "attribute 'to' is " << dtypeName(code) << ", "
                            << n.inputText(0u)
                            << " has elements of another size";
   Type from = x.type.getElementType(), type = to->type(n.context());
-  if (from == type)
+  bool isPacked = to->isPacked(); // and so is x
+  if (from == type && !isPacked)
     return n.result(n.value(0), *to);
   // A bool's byte is 0 or 1.
   bool isBool = to->isBool() || x.dtype.isBool();
   Value y = mapElements(
       n, n.value(0), n.b.getMultiDimIdentityMap(x.rank()), x.shape(), type,
       [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+        if (isPacked)
+          return castCode(b, loc, args[0], x.dtype, *to);
         if (isBool)
           return castScalar(b, loc, args[0], x.dtype, *to);
         return arith::BitcastOp::create(b, loc, type, args[0]).getResult();

@@ -4,6 +4,7 @@
 
 #include "GraphImporterImpl.h"
 #include "InputValues.h"
+#include "Packing.h"
 #include "memplan/Dialect/RunDims.h"
 #include "memplan/Dialect/Signedness.h"
 #include "memplan/Support/CheckedMath.h"
@@ -126,6 +127,20 @@ LogicalResult GraphImporter::checkSupport() {
   return missing.report(reporter);
 }
 
+/// What the IR's type of an input or output does not say of it.
+SmallVector<NamedAttribute>
+GraphImporter::interfaceAttrs(const ImportedTensor &tensor) {
+  SmallVector<NamedAttribute> attrs;
+  if (tensor.dtype.isUnsigned())
+    attrs.push_back(builder.getNamedAttr(kUnsignedAttr, builder.getUnitAttr()));
+  if (tensor.dtype.isPacked())
+    attrs.push_back(builder.getNamedAttr(
+        kPackedAttr,
+        TypeAttr::get(RankedTensorType::get(
+            tensor.shape(), tensor.dtype.declaredType(&context)))));
+  return attrs;
+}
+
 LogicalResult GraphImporter::addInputs() {
   std::vector<const ValueInfo *> open;
   for (const ValueInfo *input : givenInputs(scope.graph)) {
@@ -165,14 +180,20 @@ LogicalResult GraphImporter::addInputs() {
                                 << " of shape " << shapeText(shape)
                                 << " overflows: 64 bits cannot count its bytes";
     imported.type = RankedTensorType::get(shape, imported.dtype.type(&context));
-    imported.value = entry->addArgument(imported.type, nameLoc(input->name));
+    RankedTensorType type = imported.dtype.isPacked()
+                                ? packedType(&context, imported.dtype, shape)
+                                : imported.type;
+    imported.value = entry->addArgument(type, nameLoc(input->name));
+    if (imported.dtype.isPacked())
+      imported.value = unpackElements(builder, nameLoc(input->name),
+                                      imported.value, imported.dtype, shape);
     tensors.push_back(keep(imported));
   }
   main.setFunctionType(builder.getFunctionType(entry->getArgumentTypes(), {}));
   for (auto [index, tensor] : llvm::enumerate(tensors)) {
     main.setArgAttr(index, kNameAttr, builder.getStringAttr(tensor->name));
-    if (tensor->dtype.kind() == DType::Unsigned)
-      main.setArgAttr(index, kUnsignedAttr, builder.getUnitAttr());
+    for (NamedAttribute attr : interfaceAttrs(*tensor))
+      main.setArgAttr(index, attr.getName(), attr.getValue());
   }
   for (const GraphInputs::Input &input : inputs.inputs())
     scope.tensors[input.declared->name] =
@@ -239,8 +260,13 @@ LogicalResult GraphImporter::addOutputs() {
   }
   SmallVector<Value> values;
   SmallVector<std::pair<size_t, int64_t>> extents;
-  for (Result &result : results)
-    values.push_back(materialize(builder, *result.tensor, /*isTrial=*/false));
+  for (Result &result : results) {
+    Value value = materialize(builder, *result.tensor, /*isTrial=*/false);
+    if (result.tensor->dtype.isPacked())
+      value = packElements(builder, nameLoc(result.name), value,
+                           result.tensor->dtype);
+    values.push_back(value);
+  }
   for (auto [i, result] : llvm::enumerate(results))
     for (const RunDim &entry : result.tensor->runDims) {
       values.push_back(entry.extent);
@@ -251,8 +277,8 @@ LogicalResult GraphImporter::addOutputs() {
                                                ValueRange(values).getTypes()));
   for (auto [index, result] : llvm::enumerate(results)) {
     main.setResultAttr(index, kNameAttr, builder.getStringAttr(result.name));
-    if (result.tensor->dtype.kind() == DType::Unsigned)
-      main.setResultAttr(index, kUnsignedAttr, builder.getUnitAttr());
+    for (NamedAttribute attr : interfaceAttrs(*result.tensor))
+      main.setResultAttr(index, attr.getName(), attr.getValue());
   }
   for (auto [i, extent] : llvm::enumerate(extents)) {
     auto [output, dim] = extent;

@@ -45,6 +45,8 @@ private:
   mlir::LogicalResult addInputs();
   ImportedTensor *gather(const GraphInputs::Input &input,
                          llvm::ArrayRef<ImportedTensor *> tensors);
+  llvm::SmallVector<mlir::NamedAttribute>
+  interfaceAttrs(const ImportedTensor &tensor);
   mlir::LogicalResult addOutputs();
   void eraseDead();
 

@@ -41,9 +41,7 @@ LogicalResult GraphInputs::addTensor(const ValueInfo &input, std::string name,
   if (!DType::fromCode(leaf->dataType))
     return reporter.error(ImportErrorKind::Unsupported)
            << "graph input " << quoted(leaf->name) << " has element type "
-           << dtypeName(leaf->dataType)
-           << "; float, double, float16, bfloat16, bool and integers of 8 to "
-              "64 bits are accepted";
+           << dtypeName(leaf->dataType) << "; " << kAcceptedTypes;
   if (!leaf->shape)
     return reporter.error(ImportErrorKind::UnboundShape)
            << "graph input " << quoted(leaf->name)

@@ -60,6 +60,10 @@ static TypedAttr parseElement(StringRef text, DType dtype, Type type) {
 static FailureOr<ImportedTensor> parseList(const ValueInfo &input,
                                            StringRef text, DType dtype,
                                            Reporter &reporter) {
+  if (dtype.isStorage())
+    return reporter.error(ImportErrorKind::IO)
+           << "--input-value " << input.name << " is of " << dtypeName(dtype)
+           << "; @FILE with a TensorProto is accepted";
   Type type = dtype.type(&reporter.getContext());
   SmallVector<StringRef> parts;
   if (!text.empty())
@@ -133,8 +137,9 @@ static FailureOr<ImportedTensor> readFile(const ValueInfo &input,
   ImportedTensor tensor;
   tensor.dtype = data->dtype;
   tensor.type = data->type;
-  tensor.constant = data->inFile ? readElements(data->type, data->inFile->bytes)
-                                 : data->values;
+  tensor.constant =
+      data->inFile ? readElements(data->dtype, data->type, data->inFile->bytes)
+                   : data->values;
   return tensor;
 }
 

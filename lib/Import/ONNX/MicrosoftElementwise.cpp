@@ -1,5 +1,6 @@
 //===- MicrosoftElementwise.cpp - Activations of com.microsoft ------------===//
 
+#include "BatchedProduct.h"
 #include "OpTable.h"
 #include "Products.h"
 #include "Scalars.h"

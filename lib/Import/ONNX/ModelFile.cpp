@@ -5,13 +5,11 @@
 #include "memplan/Support/CheckedMath.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/SHA1.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,21 +166,16 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
   return result;
 }
 
-/// SHA-1 in hex. The pages of a mapped file are given back as they are read, so
-/// that a file of many gigabytes takes no memory.
-static std::string hashPages(StringRef bytes) {
+/// SHA-1 in hex. Pages are given back as they have been read, so that a file of
+/// many gigabytes takes little memory.
+static std::string hashContent(llvm::MemoryBuffer &buffer) {
+  constexpr size_t kPiece = 1 << 25;
   llvm::SHA1 hash;
-  const size_t kPiece = 1 << 24;
-  for (size_t at = 0; at < bytes.size(); at += kPiece) {
-    StringRef piece = bytes.substr(at, kPiece);
-    hash.update(piece);
-    if (bytes.size() > kPiece) {
-      uintptr_t page = llvm::sys::Process::getPageSizeEstimate();
-      auto start = llvm::alignTo(uintptr_t(piece.data()), page);
-      auto end = llvm::alignDown(uintptr_t(piece.end()), page);
-      if (end > start)
-        ::madvise(reinterpret_cast<void *>(start), end - start, MADV_DONTNEED);
-    }
+  StringRef rest = buffer.getBuffer();
+  while (!rest.empty()) {
+    hash.update(rest.take_front(kPiece));
+    rest = rest.drop_front(std::min(rest.size(), kPiece));
+    buffer.dontNeedIfMmap();
   }
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
@@ -206,7 +199,7 @@ FailureOr<FileBytes> ModelFile::external(const ExternalData &data,
            << ", which has " << size << " bytes";
   if (!data.checksum.empty()) {
     if ((*file)->checksum.empty())
-      (*file)->checksum = hashPages(content);
+      (*file)->checksum = hashContent(*(*file)->buffer);
     if (!data.checksum.equals_insensitive((*file)->checksum))
       return reporter.invalid()
              << owner << " says that the external file "

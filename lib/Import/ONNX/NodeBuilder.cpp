@@ -149,7 +149,7 @@ FailureOr<DenseElementsAttr> NodeBuilder::constant(unsigned i, StringRef what) {
     return unsupported() << what << " comes from " << inputText(i)
                          << ", which has more than " << kMostElementsRead
                          << " elements";
-  return readElements(tensor.type, tensor.inFile->bytes);
+  return readElements(tensor.dtype, tensor.type, tensor.inFile->bytes);
 }
 
 FailureOr<SmallVector<int64_t>> NodeBuilder::ints(unsigned i, StringRef what) {

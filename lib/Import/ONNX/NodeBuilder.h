@@ -47,6 +47,14 @@ struct ImportedTensor {
   llvm::SmallVector<ImportedTensor *, 0> elements;
   /// Set on a node's result that is another name for a tensor.
   ImportedTensor *aliasOf = nullptr;
+  /// Set on the result of a DequantizeLinear, (elements - zero) * scale, with
+  /// one scale and zero point (null: 0), or one an index of dim `axis`.
+  /// Products take the elements as they are.
+  struct Quantized {
+    ImportedTensor *elements, *scale, *zero;
+    int64_t axis; ///< -1: one of all.
+  };
+  std::optional<Quantized> quantized;
 
   llvm::ArrayRef<int64_t> shape() const { return type.getShape(); }
   int64_t rank() const { return type.getRank(); }

@@ -2,11 +2,13 @@
 
 #include "Evaluate.h"
 #include "GraphImporterImpl.h"
+#include "Packing.h"
 #include "RunDims.h"
 #include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -98,7 +100,10 @@ LogicalResult GraphImporter::collectDeclared(Scope &scope) {
 
 Value GraphImporter::addWeight(OpBuilder &b, ImportedTensor &tensor) {
   Location loc = nameLoc(tensor.name);
-  auto type = MemRefType::get(tensor.shape(), tensor.type.getElementType());
+  RankedTensorType read = tensor.type;
+  if (tensor.dtype.isPacked())
+    read = packedType(&context, tensor.dtype, tensor.shape());
+  auto type = MemRefType::get(read.getShape(), read.getElementType());
   const FileBytes &bytes = *tensor.inFile;
   std::string symbol = "w" + std::to_string(numWeights++);
   OpBuilder atModule(main);
@@ -111,8 +116,11 @@ Value GraphImporter::addWeight(OpBuilder &b, ImportedTensor &tensor) {
                   WeightAttr::get(&context, bytes.file, bytes.offset,
                                   static_cast<int64_t>(bytes.bytes.size())));
   Value memref = memref::GetGlobalOp::create(b, loc, type, symbol);
-  return bufferization::ToTensorOp::create(b, loc, tensor.type, memref,
-                                           /*restrict=*/true);
+  Value value = bufferization::ToTensorOp::create(b, loc, read, memref,
+                                                  /*restrict=*/true);
+  if (tensor.dtype.isPacked())
+    return unpackElements(b, loc, value, tensor.dtype, tensor.shape());
+  return value;
 }
 
 /// Constants of a body that is built many times are read once.
@@ -129,7 +137,7 @@ Value GraphImporter::materialize(OpBuilder &b, ImportedTensor &tensor,
     return tensor.value;
   DenseElementsAttr elements = tensor.constant;
   if (tensor.inFile && isTrial)
-    elements = readElements(tensor.type, tensor.inFile->bytes);
+    elements = readElements(tensor.dtype, tensor.type, tensor.inFile->bytes);
   // What a subgraph reads is made at the start of the function, where it serves
   // all subgraphs and is not made again by each iteration.
   bool isInSubgraph = !isTrial && b.getInsertionBlock() != &main.front();
@@ -153,11 +161,13 @@ Value GraphImporter::materialize(OpBuilder &b, ImportedTensor &tensor,
 
 /// Whether computing with this tensor at import is worth its bytes in the IR:
 /// shapes and scalars are, weights stay in their file.
-static bool isSmall(const ImportedTensor &tensor) {
+/// What is quantized is a weight too.
+static bool isSmall(const Node &node, const ImportedTensor &tensor) {
   if (tensor.constant && tensor.constant.isSplat())
     return true;
-  return tensor.isKnown() &&
-         tensor.numElements() <= (tensor.dtype.isFloat() ? 64 : 1 << 14);
+  bool isWeight = tensor.dtype.isFloat() || tensor.dtype.isStorage() ||
+                  node.opType == "DequantizeLinear";
+  return tensor.isKnown() && tensor.numElements() <= (isWeight ? 64 : 1 << 14);
 }
 static constexpr int64_t kEvaluationBudget = 1 << 19;
 
@@ -226,8 +236,9 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
   bool hasSubgraph = llvm::any_of(
       node.attributes, [](const NodeAttribute &a) { return bool(a.g); });
   bool isEvaluated =
-      !hasSubgraph &&
-      llvm::all_of(inputs, [](ImportedTensor *t) { return !t || isSmall(*t); });
+      !hasSubgraph && llvm::all_of(inputs, [&](ImportedTensor *t) {
+        return !t || isSmall(node, *t);
+      });
   if (isEvaluated) {
     Block trial;
     OpBuilder b(&context);
@@ -264,6 +275,19 @@ LogicalResult GraphImporter::addResult(Scope &scope, ImportedTensor result,
   else
     scope.tensors[result.name] = keep(std::move(result));
   return success();
+}
+
+/// Whether an operator of ONNX takes what is only stored: it moves elements as
+/// they are, or casts or quantizes.
+static bool takesStorage(const Node &node) {
+  static const llvm::StringSet<> kNames = {
+      "BitCast", "Cast",    "CastLike", "Concat",        "DequantizeLinear",
+      "Dropout", "Expand",  "Flatten",  "Gather",        "Identity",
+      "If",      "Loop",    "Pad",      "QLinearMatMul", "QuantizeLinear",
+      "Reshape", "Scan",    "Shape",    "Size",          "Slice",
+      "Split",   "Squeeze", "Tile",     "Transpose",     "Unsqueeze",
+      "Where"};
+  return isDefaultDomain(node.domain) && kNames.contains(node.opType);
 }
 
 LogicalResult GraphImporter::importNode(Scope &scope, const Node &stated) {
@@ -316,6 +340,12 @@ LogicalResult GraphImporter::importNode(Scope &scope, const Node &stated) {
   if (node.outputs.empty() || node.outputs.size() > entry.maxOutputs)
     return describe() << "has " << node.outputs.size() << " outputs; 1 to "
                       << entry.maxOutputs << " are accepted";
+  for (ImportedTensor *input : inputs)
+    if (input && input->dtype.isStorage() && !takesStorage(node))
+      return describe() << "takes no elements of type "
+                        << dtypeName(input->dtype) << ", which "
+                        << quoted(input->name)
+                        << " has; cast or dequantize them first";
   return buildNode(scope, node, text, entry, inputs);
 }
 

@@ -20,6 +20,11 @@ static SmallVector<int64_t> withLeading(ArrayRef<int64_t> spatial,
   return all;
 }
 
+/// The type in which floats of type `dtype` are squared and summed.
+static DType wideType(DType dtype) {
+  return dtype.bits() < 32 ? DType::f32() : dtype;
+}
+
 /// |x|^p, and the p-th root of a sum of those.
 static Value powerOf(const Scalars &s, Value x, int64_t p) {
   if (p == 1)
@@ -132,10 +137,12 @@ static LogicalResult buildLpPool(NodeBuilder &n) {
       n, WindowKind::Sum,
       readPool(n, /*canDilate=*/n.opset >= 18, /*canCeil=*/n.opset >= 18),
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return powerOf(Scalars(b, loc, dtype), args[0], *p);
+        Scalars s(b, loc, wideType(dtype));
+        return powerOf(s, toAccumulator(b, loc, args[0]), *p);
       },
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return rootOf(Scalars(b, loc, dtype), args[0], *p);
+        Value root = rootOf(Scalars(b, loc, wideType(dtype)), args[0], *p);
+        return fromAccumulator(b, loc, root, dtype.type(b.getContext()));
       });
 }
 
@@ -189,10 +196,12 @@ static LogicalResult buildGlobalLpPool(NodeBuilder &n) {
   return buildGlobalPool(
       n, Combiner::Sum,
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return powerOf(Scalars(b, loc, dtype), args[0], *p);
+        Scalars s(b, loc, wideType(dtype));
+        return powerOf(s, toAccumulator(b, loc, args[0]), *p);
       },
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return rootOf(Scalars(b, loc, dtype), args[1], *p);
+        Value root = rootOf(Scalars(b, loc, wideType(dtype)), args[1], *p);
+        return fromAccumulator(b, loc, root, dtype.type(b.getContext()));
       });
 }
 
@@ -219,10 +228,11 @@ static LogicalResult buildLRN(NodeBuilder &n) {
       empty(n, x.shape(), x.type.getElementType()), window, ones, ones, begin,
       end,
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        return Scalars(b, loc, x.dtype).mul(args[0], args[0]);
+        Value wide = toAccumulator(b, loc, args[0]);
+        return Scalars(b, loc, wideType(x.dtype)).mul(wide, wide);
       },
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        Scalars s(b, loc, x.dtype);
+        Scalars s(b, loc, wideType(x.dtype));
         Value base =
             s.add(s.number(bias),
                   s.mul(s.number(alpha / static_cast<float>(size)), args[0]));
@@ -233,7 +243,10 @@ static LogicalResult buildLRN(NodeBuilder &n) {
       op.addEpilogueOperand(n.value(0), n.b.getMultiDimIdentityMap(x.rank()));
   auto yield = cast<YieldOp>(op.getEpilogue().front().getTerminator());
   OpBuilder b(yield);
-  yield.setOperand(arith::DivFOp::create(b, n.loc, centre, yield.getValue()));
+  Value quotient = arith::DivFOp::create(
+      b, n.loc, toAccumulator(b, n.loc, centre), yield.getValue());
+  yield.setOperand(
+      fromAccumulator(b, n.loc, quotient, x.type.getElementType()));
   return n.result(op.getResult(), x.dtype);
 }
 

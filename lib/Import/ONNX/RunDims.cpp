@@ -3,10 +3,8 @@
 #include "RunDims.h"
 
 #include "ControlFlow.h"
-#include "Scalars.h"
+#include "RunDimRules.h"
 #include "TensorOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -21,8 +19,8 @@ using Rule = LogicalResult (*)(NodeBuilder &, BuildFn);
 // Extents
 //===----------------------------------------------------------------------===//
 
-/// That only the inputs `which` have dims of the run.
-static LogicalResult onlyIn(NodeBuilder &n, ArrayRef<unsigned> which) {
+LogicalResult memplan::onnx::onlyRunDimsOf(NodeBuilder &n,
+                                           ArrayRef<unsigned> which) {
   for (unsigned i = 0; i < n.numInputs(); ++i)
     if (n.hasInput(i) && !n.input(i).runDims.empty() &&
         !llvm::is_contained(which, i))
@@ -33,33 +31,17 @@ static LogicalResult onlyIn(NodeBuilder &n, ArrayRef<unsigned> which) {
   return success();
 }
 
-/// That dim `dim` of input `i` is not one of the run's.
-static LogicalResult isFixed(NodeBuilder &n, unsigned i, int64_t dim,
-                             StringRef why) {
+LogicalResult memplan::onnx::isFixedDim(NodeBuilder &n, unsigned i, int64_t dim,
+                                        StringRef why) {
   if (!n.input(i).runExtent(dim))
     return success();
   return n.unsupported() << n.inputText(i) << " " << why << " dim " << dim
                          << ", whose extent only the run tells";
 }
 
-/// Records an extent, or that it is the one recorded already.
-static LogicalResult setExtent(NodeBuilder &n, unsigned result, int64_t dim,
-                               Value extent) {
-  ImportedTensor &made = n.getResults()[result];
-  if (Value before = made.runExtent(dim)) {
-    if (before == extent)
-      return success();
-    return n.unsupported() << "dim " << dim << " of " << quoted(made.name)
-                           << " has two extents that only the run tells; "
-                              "tensors that share one are accepted";
-  }
-  n.setRunDim(result, dim, extent);
-  return success();
-}
-
-/// A new extent from others: `body` sees them as scalars.
-static Value computeExtent(NodeBuilder &n, ValueRange extents,
-                           function_ref<Value(const Scalars &, ValueRange)> f) {
+Value memplan::onnx::computeExtent(
+    NodeBuilder &n, ValueRange extents,
+    function_ref<Value(const Scalars &, ValueRange)> f) {
   SmallVector<AffineMap> maps(extents.size(), n.b.getMultiDimIdentityMap(0));
   return mapElements(n, extents, maps, {}, n.b.getI64Type(),
                      [&](OpBuilder &b, Location loc, ValueRange args) {
@@ -126,7 +108,7 @@ static LogicalResult transposeRule(NodeBuilder &n, BuildFn build) {
 /// A dim of the run stays a dim of its own: what is before and after it has as
 /// many elements as it had.
 static LogicalResult reshapeRule(NodeBuilder &n, BuildFn build) {
-  if (failed(onlyIn(n, 0)) || failed(build(n)))
+  if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
   ImportedTensor &x = n.input(0);
   ArrayRef<int64_t> shape = n.getResults().front().shape();
@@ -174,7 +156,7 @@ static SmallVector<int64_t> readAxes(NodeBuilder &n, int64_t rank) {
 }
 
 static LogicalResult unsqueezeRule(NodeBuilder &n, BuildFn build) {
-  if (failed(onlyIn(n, 0)) || failed(build(n)))
+  if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
   ImportedTensor &y = n.getResults().front();
   SmallVector<int64_t> axes = readAxes(n, y.rank());
@@ -187,7 +169,7 @@ static LogicalResult unsqueezeRule(NodeBuilder &n, BuildFn build) {
 }
 
 static LogicalResult squeezeRule(NodeBuilder &n, BuildFn build) {
-  if (failed(onlyIn(n, 0)) || failed(build(n)))
+  if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
   ImportedTensor &x = n.input(0);
   SmallVector<int64_t> axes = readAxes(n, x.rank());
@@ -205,16 +187,44 @@ static LogicalResult squeezeRule(NodeBuilder &n, BuildFn build) {
   return success();
 }
 
+/// Lets the builder see indices (input 1) that are not negative: those that are
+/// count from the extent's end, not from that of the bound.
+static void countFromExtent(NodeBuilder &n, Value extent) {
+  ImportedTensor &indices = n.input(1);
+  if (!extent || !indices.dtype.isSigned())
+    return;
+  int64_t rank = indices.rank();
+  AffineMap maps[] = {n.b.getMultiDimIdentityMap(rank),
+                      AffineMap::get(rank, 0, n.context())};
+  Value counted = mapElements(
+      n, {n.value(1), extent}, maps, indices.shape(),
+      indices.type.getElementType(),
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        Scalars s(b, loc, DType::i64());
+        Value index = castScalar(b, loc, args[0], indices.dtype, s.dtype);
+        Value wrapped =
+            s.select(s.less(index, s.integer(0)), s.add(index, args[1]), index);
+        Value safe = s.max(s.integer(0), wrapped);
+        return castScalar(b, loc, safe, s.dtype, indices.dtype);
+      });
+  n.replaceInput(1, *keepValue(n, counted, indices.dtype, indices.name));
+}
+
 static LogicalResult gatherRule(NodeBuilder &n, BuildFn build) {
   ImportedTensor &x = n.input(0), &indices = n.input(1);
   FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), x.rank());
-  if (failed(axis) || failed(isFixed(n, 0, *axis, "is indexed in")) ||
-      failed(build(n)))
+  if (failed(axis))
     return failure();
-  for (const RunDim &entry : x.runDims)
+  countFromExtent(n, x.runExtent(*axis));
+  if (failed(build(n)))
+    return failure();
+  for (const RunDim &entry : x.runDims) {
+    if (entry.dim == *axis)
+      continue;
     n.setRunDim(0,
                 entry.dim < *axis ? entry.dim : entry.dim + indices.rank() - 1,
                 entry.extent);
+  }
   for (const RunDim &entry : indices.runDims)
     n.setRunDim(0, *axis + entry.dim, entry.extent);
   return success();
@@ -222,7 +232,7 @@ static LogicalResult gatherRule(NodeBuilder &n, BuildFn build) {
 
 static LogicalResult gatherNDRule(NodeBuilder &n, BuildFn build) {
   ImportedTensor &x = n.input(0), &indices = n.input(1);
-  if (failed(isFixed(n, 1, indices.rank() - 1, "has index tuples along")) ||
+  if (failed(isFixedDim(n, 1, indices.rank() - 1, "has index tuples along")) ||
       failed(build(n)))
     return failure();
   int64_t batch = n.opset >= 12 ? n.intAttr("batch_dims", 0) : 0;
@@ -233,7 +243,8 @@ static LogicalResult gatherNDRule(NodeBuilder &n, BuildFn build) {
       return n.unsupported() << n.inputText(0u) << " and " << n.inputText(1)
                              << " may differ in the extent of dim " << i
                              << ", which only the run tells";
-    if (i >= batch && i < indexed && failed(isFixed(n, 0, i, "is indexed in")))
+    if (i >= batch && i < indexed &&
+        failed(isFixedDim(n, 0, i, "is indexed in")))
       return failure();
     if (i >= indexed && extent)
       n.setRunDim(0, i - indexed + indices.rank() - 1, extent);
@@ -246,10 +257,13 @@ static LogicalResult gatherNDRule(NodeBuilder &n, BuildFn build) {
 static LogicalResult gatherElementsRule(NodeBuilder &n, BuildFn build) {
   ImportedTensor &x = n.input(0);
   FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), x.rank());
-  if (failed(axis) || failed(isFixed(n, 0, *axis, "is indexed in")) ||
-      failed(build(n)))
+  ImportedTensor &indices = n.input(1);
+  if (failed(axis))
     return failure();
-  for (const RunDim &entry : n.input(1).runDims)
+  countFromExtent(n, x.runExtent(*axis));
+  if (failed(build(n)))
+    return failure();
+  for (const RunDim &entry : indices.runDims)
     n.setRunDim(0, entry.dim, entry.extent);
   return success();
 }
@@ -257,8 +271,8 @@ static LogicalResult gatherElementsRule(NodeBuilder &n, BuildFn build) {
 /// Row i of the result is row i of the input: the dims along `axis` alone are
 /// computed with.
 static LogicalResult alongAxis(NodeBuilder &n, BuildFn build, int64_t axis) {
-  if (failed(onlyIn(n, 0)) ||
-      failed(isFixed(n, 0, axis, "is computed along")) || failed(build(n)))
+  if (failed(onlyRunDimsOf(n, 0)) ||
+      failed(isFixedDim(n, 0, axis, "is computed along")) || failed(build(n)))
     return failure();
   for (const RunDim &entry : n.input(0).runDims)
     for (unsigned i = 0; i < n.numOutputs(); ++i)
@@ -284,17 +298,17 @@ static LogicalResult softmaxRule(NodeBuilder &n, BuildFn build) {
   if (failed(axis))
     return failure();
   for (int64_t i = *axis; n.opset < 13 && i < x.rank(); ++i)
-    if (failed(isFixed(n, 0, i, "is computed along")))
+    if (failed(isFixedDim(n, 0, i, "is computed along")))
       return failure();
   return alongAxis(n, build, *axis);
 }
 
 /// Samples along dim 0 that know nothing of each other.
 static LogicalResult sampleRule(NodeBuilder &n, BuildFn build) {
-  if (failed(onlyIn(n, 0)))
+  if (failed(onlyRunDimsOf(n, 0)))
     return failure();
   for (int64_t i = 1; i < n.input(0).rank(); ++i)
-    if (failed(isFixed(n, 0, i, "is computed along")))
+    if (failed(isFixedDim(n, 0, i, "is computed along")))
       return failure();
   if (failed(build(n)))
     return failure();
@@ -307,12 +321,12 @@ static LogicalResult sampleRule(NodeBuilder &n, BuildFn build) {
 /// Training takes statistics over all samples.
 static LogicalResult batchNormRule(NodeBuilder &n, BuildFn build) {
   if (n.opset >= 14 && n.intAttr("training_mode", 0) != 0)
-    return onlyIn(n, {});
+    return onlyRunDimsOf(n, {});
   return sampleRule(n, build);
 }
 
 static LogicalResult gemmRule(NodeBuilder &n, BuildFn build) {
-  if (n.intAttr("transA", 0) != 0 && failed(onlyIn(n, {})))
+  if (n.intAttr("transA", 0) != 0 && failed(onlyRunDimsOf(n, {})))
     return failure();
   return sampleRule(n, build);
 }
@@ -327,7 +341,7 @@ static LogicalResult matmulRule(NodeBuilder &n, BuildFn build) {
     if (i == 0 ? !hasRows : !hasColumns)
       free = -1;
     for (int64_t dim = 0; dim < x.rank(); ++dim)
-      if (dim != free && failed(isFixed(n, i, dim, "is multiplied along")))
+      if (dim != free && failed(isFixedDim(n, i, dim, "is multiplied along")))
         return failure();
   }
   if (failed(build(n)))
@@ -342,8 +356,8 @@ static LogicalResult matmulRule(NodeBuilder &n, BuildFn build) {
 
 /// Regions of interest are taken one by one.
 static LogicalResult roiAlignRule(NodeBuilder &n, BuildFn build) {
-  if (failed(onlyIn(n, {1, 2})) ||
-      failed(isFixed(n, 1, 1, "holds corners along")))
+  if (failed(onlyRunDimsOf(n, {1, 2})) ||
+      failed(isFixedDim(n, 1, 1, "holds corners along")))
     return failure();
   Value extent = n.input(1).runExtent(0);
   if (n.input(2).runExtent(0) != extent)
@@ -358,7 +372,7 @@ static LogicalResult roiAlignRule(NodeBuilder &n, BuildFn build) {
 /// A slice from the start of a dim of the run ends with it.
 static LogicalResult sliceRule(NodeBuilder &n, BuildFn build) {
   ImportedTensor &x = n.input(0);
-  if (failed(onlyIn(n, 0)) || failed(build(n)))
+  if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
   ImportedTensor &y = n.getResults().front();
   SmallVector<int64_t> lists[4]; // starts, ends, axes, steps
@@ -397,291 +411,26 @@ static LogicalResult sliceRule(NodeBuilder &n, BuildFn build) {
   return success();
 }
 
-static LogicalResult splitRule(NodeBuilder &n, BuildFn build) {
-  return axisRule<0>(n, build);
-}
-
-//===----------------------------------------------------------------------===//
-// Concat
-//===----------------------------------------------------------------------===//
-
-/// `y` with the elements of `x` from place `begin` of dim `axis` on.
-static Value place(NodeBuilder &n, Value y, Value x, Value begin,
-                   int64_t axis) {
-  auto type = cast<RankedTensorType>(y.getType());
-  int64_t rank = type.getRank();
-  int64_t bound = cast<RankedTensorType>(x.getType()).getDimSize(axis);
-  AffineMap maps[] = {n.b.getMultiDimIdentityMap(rank),
-                      AffineMap::get(rank, 0, n.context())};
-  return mapElements(
-      n, {y, begin}, maps, type.getShape(), type.getElementType(),
-      [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
-        Scalars s(b, loc, DType::i64());
-        SmallVector<Value> at;
-        for (int64_t i = 0; i < rank; ++i)
-          at.push_back(linalg::IndexOp::create(b, loc, i));
-        Value here =
-            arith::IndexCastOp::create(b, loc, b.getI64Type(), at[axis]);
-        Value from = s.sub(here, args[1]);
-        Value safe = s.max(s.integer(0), s.min(from, s.integer(bound - 1)));
-        at[axis] = arith::IndexCastOp::create(b, loc, b.getIndexType(), safe);
-        Value element = tensor::ExtractOp::create(b, loc, x, at);
-        return s.select(s.lessOrEqual(s.integer(0), from), element, args[0]);
-      });
-}
-
-/// Along a dim of the run each part begins where the one before ends.
-static LogicalResult concatRule(NodeBuilder &n, BuildFn build) {
-  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), n.input(0).rank());
-  if (failed(axis) || failed(build(n)))
-    return failure();
-  ImportedTensor &y = n.getResults().front();
-  if (y.aliasOf)
-    return success();
-  bool isAlong = false;
-  for (unsigned i = 0; i < n.numInputs(); ++i) {
-    isAlong |= bool(n.input(i).runExtent(*axis));
-    for (int64_t dim = 0; dim < y.rank(); ++dim) {
-      Value extent = n.input(i).runExtent(dim);
-      if (dim == *axis)
-        continue;
-      if (extent != n.input(0).runExtent(dim))
-        return n.unsupported()
-               << n.inputText(0u) << " and " << n.inputText(i)
-               << " may differ in the extent of dim " << dim
-               << ", which only the run tells; tensors that share it are "
-                  "accepted";
-      if (extent && failed(setExtent(n, 0, dim, extent)))
-        return failure();
-    }
-  }
-  if (!isAlong)
-    return success();
-  auto scalar = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        n.b, n.loc,
-        DenseElementsAttr::get(RankedTensorType::get({}, n.b.getI64Type()),
-                               value));
-  };
-  Value begin = scalar(0);
-  auto zero = cast<TypedAttr>(n.b.getZeroAttr(y.type.getElementType()));
-  Value joined = filled(n, y.shape(), zero);
-  for (unsigned i = 0; i < n.numInputs(); ++i) {
-    ImportedTensor &x = n.input(i);
-    if (x.numElements() == 0)
-      continue;
-    // Later parts overwrite what is beyond the extents of earlier ones.
-    joined = place(n, joined, n.value(i), begin, *axis);
-    Value extent = x.runExtent(*axis);
-    if (!extent)
-      extent = scalar(x.dim(*axis));
-    begin = computeExtent(n, {begin, extent},
-                          [](const Scalars &s, ValueRange args) {
-                            return s.add(args[0], args[1]);
-                          });
-  }
-  y.value = joined;
-  n.setRunDim(0, *axis, begin);
+/// Only at inference, when the input is the result.
+static LogicalResult dropoutRule(NodeBuilder &n, BuildFn build) {
+  if (n.wantsOutput(1) || failed(build(n)) || !n.getResults().front().aliasOf)
+    return onlyRunDimsOf(n, {});
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-/// What `reduction` does not see.
-static TypedAttr neutral(NodeBuilder &n, StringRef reduction, DType dtype) {
-  Type type = dtype.type(n.context());
-  bool isMax = reduction == "ReduceMax" || reduction == "ArgMax";
-  bool isMin = reduction == "ReduceMin" || reduction == "ArgMin";
-  if (auto floatType = dyn_cast<FloatType>(type)) {
-    if (isMax || isMin)
-      return n.b.getFloatAttr(
-          type, APFloat::getInf(floatType.getFloatSemantics(), isMax));
-    return n.b.getFloatAttr(type, reduction == "ReduceProd" ? 1.0 : 0.0);
-  }
-  unsigned bits = dtype.bits();
-  APInt value(bits, reduction == "ReduceProd");
-  if (isMax || isMin) {
-    if (dtype.isSigned())
-      value = isMax ? APInt::getSignedMinValue(bits)
-                    : APInt::getSignedMaxValue(bits);
-    else
-      value = isMax ? APInt::getMinValue(bits) : APInt::getMaxValue(bits);
-  }
-  return n.b.getIntegerAttr(type, value);
-}
-
-/// The input with what lies beyond the extents replaced by `beyond`.
-static Value masked(NodeBuilder &n, ImportedTensor &x, TypedAttr beyond) {
-  int64_t rank = x.rank();
-  SmallVector<Value> inputs = {n.value(x)};
-  SmallVector<AffineMap> maps = {n.b.getMultiDimIdentityMap(rank)};
-  for (const RunDim &entry : x.runDims) {
-    inputs.push_back(entry.extent);
-    maps.push_back(AffineMap::get(rank, 0, n.context()));
-  }
-  return mapElements(n, inputs, maps, x.shape(), x.type.getElementType(),
-                     [&](OpBuilder &b, Location loc, ValueRange args) {
-                       Scalars s(b, loc, DType::i64());
-                       Value result = args[0];
-                       Value other = arith::ConstantOp::create(b, loc, beyond);
-                       for (auto [entry, extent] :
-                            llvm::zip(x.runDims, args.drop_front())) {
-                         Value here = arith::IndexCastOp::create(
-                             b, loc, b.getI64Type(),
-                             linalg::IndexOp::create(b, loc, entry.dim));
-                         result = s.select(s.less(here, extent), result, other);
-                       }
-                       return result;
-                     });
-}
-
-/// What lies beyond is made neutral; dims that are not reduced stay the run's.
-static LogicalResult reduce(NodeBuilder &n, BuildFn build,
-                            ArrayRef<int64_t> axes) {
+static LogicalResult layerNormRule(NodeBuilder &n, BuildFn build) {
   ImportedTensor &x = n.input(0);
-  auto isReduced = [&](int64_t dim) {
-    return axes.empty() || llvm::is_contained(axes, dim);
-  };
-  SmallVector<RunDim> dims(x.runDims.begin(), x.runDims.end());
-  bool hidesAny = false;
-  for (const RunDim &entry : dims)
-    hidesAny |= isReduced(entry.dim);
-  if (hidesAny)
-    n.replaceInput(0,
-                   *keepValue(n, masked(n, x, neutral(n, n.opName(), x.dtype)),
-                              x.dtype, x.name));
-  if (failed(build(n)))
-    return failure();
-  bool keeps = n.intAttr("keepdims", 1) != 0;
-  for (const RunDim &entry : dims) {
-    int64_t to = 0;
-    for (int64_t i = 0; i < entry.dim; ++i)
-      to += keeps || !isReduced(i);
-    if (!isReduced(entry.dim) && !n.getResults().front().aliasOf)
-      n.setRunDim(0, to, entry.extent);
-  }
-  return success();
-}
-
-static LogicalResult reduceRule(NodeBuilder &n, BuildFn build) {
-  ImportedTensor &x = n.input(0);
-  if (failed(onlyIn(n, 0)))
-    return failure();
-  int64_t since = n.opName() == "ReduceSum" ? 13 : 18;
-  SmallVector<int64_t> axes;
-  if (n.opset < since) {
-    axes = n.intsAttr("axes").value_or(axes);
-  } else if (n.hasInput(1)) {
-    auto given = n.ints(1, "the list of axes");
-    if (failed(given))
-      return failure();
-    axes = *given;
-  }
-  if (axes.empty() && n.opset >= since &&
-      n.intAttr("noop_with_empty_axes", 0) != 0)
-    return n.unsupported() << n.inputText(0u) << " with noop_with_empty_axes";
-  FailureOr<SmallVector<int64_t>> dims = n.axes(axes, x.rank());
-  if (failed(dims))
-    return failure();
-  return reduce(n, build, *dims);
-}
-
-/// Reductions that need the number of elements, or have no neutral one.
-static LogicalResult reduceOthersRule(NodeBuilder &n, BuildFn build) {
-  ImportedTensor &x = n.input(0);
-  LogicalResult done = reduceRule(n, build);
-  if (succeeded(done) &&
-      n.getResults().front().runDims.size() != x.runDims.size())
-    return n.unsupported() << "reduces " << n.inputText(x)
-                           << " along an axis whose extent only the run tells";
-  return done;
-}
-
-static LogicalResult argRule(NodeBuilder &n, BuildFn build) {
-  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), n.input(0).rank());
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", -1), x.rank());
   if (failed(axis))
     return failure();
-  return reduce(n, build, *axis);
+  for (int64_t i = *axis; i < x.rank(); ++i)
+    if (failed(isFixedDim(n, 0, i, "is normalized along")))
+      return failure();
+  return alongAxis(n, build, *axis);
 }
 
-//===----------------------------------------------------------------------===//
-// Shape and Size
-//===----------------------------------------------------------------------===//
-
-/// The extents as a tensor of the run.
-static Value shapeOf(NodeBuilder &n, ImportedTensor &x) {
-  auto type = RankedTensorType::get({x.rank()}, n.b.getI64Type());
-  SmallVector<AffineMap> maps(x.runDims.size(),
-                              AffineMap::get(1, 0, n.context()));
-  SmallVector<Value> extents;
-  for (const RunDim &entry : x.runDims)
-    extents.push_back(entry.extent);
-  Value bounds = arith::ConstantOp::create(
-      n.b, n.loc, DenseElementsAttr::get(type, x.shape()));
-  extents.push_back(bounds);
-  maps.push_back(n.b.getMultiDimIdentityMap(1));
-  return mapElements(
-      n, extents, maps, x.rank(), n.b.getI64Type(),
-      [&](OpBuilder &b, Location loc, ValueRange args) {
-        Scalars s(b, loc, DType::i64());
-        Value here = arith::IndexCastOp::create(
-            b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 0));
-        Value result = args.back();
-        for (auto [entry, extent] : llvm::zip(x.runDims, args.drop_back()))
-          result =
-              s.select(s.equal(here, s.integer(entry.dim)), extent, result);
-        return result;
-      });
-}
-
-/// The builder slices the shape, which it takes for its input's.
-static LogicalResult shapeRule(NodeBuilder &n, BuildFn) {
-  ImportedTensor &x = n.input(0);
-  int64_t rank = x.rank();
-  auto clamp = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  int64_t start = n.opset >= 15 ? clamp(n.intAttr("start", 0)) : 0;
-  int64_t end = n.opset >= 15 ? clamp(n.intAttr("end", rank)) : rank;
-  int64_t count = std::max<int64_t>(0, end - start);
-  bool isFixedPart = true;
-  for (const RunDim &entry : x.runDims)
-    isFixedPart &= entry.dim < start || entry.dim >= end;
-  auto type = RankedTensorType::get({count}, n.b.getI64Type());
-  if (isFixedPart)
-    return n.constantResult(
-        DenseElementsAttr::get(type, x.shape().slice(start, count)),
-        DType::i64());
-  Value all = shapeOf(n, x);
-  auto entry = [&](int64_t value) {
-    return SmallVector<OpFoldResult>{n.b.getIndexAttr(value)};
-  };
-  if (count != rank)
-    all = tensor::ExtractSliceOp::create(n.b, n.loc, type, all, entry(start),
-                                         entry(count), entry(1));
-  return n.result(all, DType::i64());
-}
-
-static LogicalResult sizeRule(NodeBuilder &n, BuildFn) {
-  ImportedTensor &x = n.input(0);
-  SmallVector<Value> extents;
-  int64_t rest = 1; // no larger than the tensor, whose size was checked
-  for (int64_t i = 0; i < x.rank(); ++i) {
-    if (Value extent = x.runExtent(i))
-      extents.push_back(extent);
-    else
-      rest *= x.dim(i);
-  }
-  Value size =
-      computeExtent(n, extents, [&](const Scalars &s, ValueRange args) {
-        Value product = s.integer(rest);
-        for (Value extent : args)
-          product = s.mul(product, extent);
-        return product;
-      });
-  return n.result(size, DType::i64());
+static LogicalResult splitRule(NodeBuilder &n, BuildFn build) {
+  return axisRule<0>(n, build);
 }
 
 //===----------------------------------------------------------------------===//
@@ -725,15 +474,21 @@ static const llvm::StringMap<Rule> &rules() {
     for (const char *name : {"ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
       map[name] = reduceOthersRule;
     map["ArgMax"] = map["ArgMin"] = argRule;
+    map["Compress"] = compressRule;
     map["Concat"] = concatRule;
+    map["Dropout"] = dropoutRule;
     map["Flatten"] = map["Reshape"] = reshapeRule;
     map["Gather"] = gatherRule;
     map["GatherElements"] = gatherElementsRule;
     map["GatherND"] = gatherNDRule;
     map["Gemm"] = gemmRule;
     map["Identity"] = identityRule;
+    map["LayerNormalization"] = layerNormRule;
     map["LogSoftmax"] = map["Softmax"] = softmaxRule;
     map["MatMul"] = matmulRule;
+    map["NonMaxSuppression"] = suppressionRule;
+    map["NonZero"] = nonZeroRule;
+    map["RMSNormalization"] = layerNormRule;
     map["RoiAlign"] = roiAlignRule;
     map["Shape"] = shapeRule;
     map["Size"] = sizeRule;
@@ -758,7 +513,7 @@ LogicalResult memplan::onnx::buildWithRunDims(NodeBuilder &n,
     return entry.build(n);
   auto rule = rules().find(entry.name);
   if (*entry.domain || rule == rules().end())
-    return onlyIn(n, {});
+    return onlyRunDimsOf(n, {});
   return rule->second(n, entry.build);
 }
 

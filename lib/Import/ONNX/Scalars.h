@@ -53,10 +53,20 @@ public:
   DType dtype;
 };
 
+/// How numbers become floats of 8 bits and less. What is beyond the greatest
+/// number becomes that, or else an infinity or NaN, which 4 bits do not have.
+/// Powers of two (float8e8m0) round as it says, all others to nearest even.
+struct CastRules {
+  enum Rounding { Up, Down, Nearest };
+  bool saturate = true;
+  Rounding powers = Up;
+};
+
 /// ONNX Cast: floats to integers truncate towards zero, anything to bool is
-/// "not zero", bool to anything is 0 or 1.
+/// "not zero", bool to anything is 0 or 1. Integers drop the bits that don't
+/// fit.
 mlir::Value castScalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
-                       DType from, DType to);
+                       DType from, DType to, CastRules rules = {});
 
 /// A signed type that holds all values of `dtype` in their order, since the
 /// structured ops compare integers as signed; `dtype` itself for floats and

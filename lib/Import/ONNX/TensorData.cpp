@@ -10,8 +10,29 @@ using namespace mlir;
 using namespace memplan;
 using namespace memplan::onnx;
 
-DenseElementsAttr memplan::onnx::readElements(RankedTensorType type,
+/// Packed elements, each in a byte: integers extended by their sign or zeros.
+static std::string unpack(DType dtype, StringRef packed, int64_t count) {
+  std::string elements;
+  elements.reserve(count);
+  unsigned bits = dtype.bits(), mask = (1u << bits) - 1;
+  for (int64_t i = 0; i < count; ++i) {
+    unsigned byte = static_cast<unsigned char>(packed[i / dtype.perByte()]);
+    unsigned value = byte >> (i % dtype.perByte() * bits) & mask;
+    if (dtype.numbers() == DType::Signed && value >> (bits - 1) != 0)
+      value |= ~mask;
+    elements.push_back(static_cast<char>(value));
+  }
+  return elements;
+}
+
+DenseElementsAttr memplan::onnx::readElements(DType dtype,
+                                              RankedTensorType type,
                                               StringRef bytes) {
+  std::string unpacked;
+  if (dtype.isPacked()) {
+    unpacked = unpack(dtype, bytes, type.getNumElements());
+    bytes = unpacked;
+  }
   if (type.getElementType().isInteger(1)) {
     SmallVector<bool> values;
     for (char byte : bytes)
@@ -127,8 +148,7 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
     return reporter.error(tensor.dataType == 0 ? ImportErrorKind::InvalidModel
                                                : ImportErrorKind::Unsupported)
            << owner << " has element type " << dtypeName(tensor.dataType)
-           << "; float, double, float16, bfloat16, bool and integers of 8 to "
-              "64 bits are accepted";
+           << "; " << kAcceptedTypes;
   if (tensor.isSegment)
     return reporter.error(ImportErrorKind::Unsupported)
            << owner << " is stored in segments; one piece is accepted";
@@ -137,7 +157,7 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
       return reporter.invalid()
              << owner << " has a negative extent: " << shapeText(tensor.dims);
   auto count = checkedProduct(tensor.dims);
-  auto bytes = count ? checkedMul(*count, dtype->bytes()) : std::nullopt;
+  auto bytes = count ? dtype->fileBytes(*count) : std::nullopt;
   if (!bytes)
     return reporter.invalid() << owner << " of shape " << shapeText(tensor.dims)
                               << " overflows: 64 bits cannot count its bytes";
@@ -173,7 +193,15 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
   } else if (!tensor.scattered.empty()) {
     if (static_cast<int64_t>(tensor.scattered.size()) != *bytes)
       return wrongSize(tensor.scattered.size(), "bytes of data", *bytes);
-    data.values = readElements(data.type, tensor.scattered);
+    data.values = readElements(*dtype, data.type, tensor.scattered);
+  } else if (dtype->isPacked()) {
+    // Each number of int32_data is a byte of several elements.
+    if (static_cast<int64_t>(tensor.ints.size()) != *bytes)
+      return wrongSize(tensor.ints.size(), "values of packed bytes", *bytes);
+    std::string packed;
+    for (int64_t value : tensor.ints)
+      packed.push_back(static_cast<char>(value));
+    data.values = readElements(*dtype, data.type, packed);
   } else {
     if (static_cast<int64_t>(tensor.ints.size()) != *count)
       return wrongSize(tensor.ints.size(), "values", *count);

@@ -11,7 +11,8 @@
 namespace memplan::onnx {
 
 /// A checked TensorProto: either a run of bytes in a file that are exactly the
-/// row-major, little-endian elements, or values taken out of it.
+/// row-major, little-endian elements (packed, for types of less than 8 bits),
+/// or values taken out of it.
 struct TensorData {
   DType dtype;
   mlir::RankedTensorType type;
@@ -25,8 +26,8 @@ mlir::FailureOr<TensorData> checkTensor(const Tensor &tensor,
                                         const std::string &owner,
                                         ModelFile &file, Reporter &reporter);
 
-/// Elements from little-endian bytes whose number fits `type`.
-mlir::DenseElementsAttr readElements(mlir::RankedTensorType type,
+/// Elements of `dtype` from a file's bytes, whose number fits `type`.
+mlir::DenseElementsAttr readElements(DType dtype, mlir::RankedTensorType type,
                                      llvm::StringRef bytes);
 
 } // namespace memplan::onnx

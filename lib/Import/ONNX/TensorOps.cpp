@@ -158,7 +158,7 @@ BroadcastRead memplan::onnx::broadcastTo(NodeBuilder &n, Value tensor,
 TypedAttr memplan::onnx::splatOf(const ImportedTensor &tensor) {
   DenseElementsAttr elements = tensor.constant;
   if (!elements && tensor.inFile && tensor.numElements() == 1)
-    elements = readElements(tensor.type, tensor.inFile->bytes);
+    elements = readElements(tensor.dtype, tensor.type, tensor.inFile->bytes);
   if (!elements || !elements.isSplat())
     return {};
   return elements.getSplatValue<TypedAttr>();

@@ -11,8 +11,8 @@
 #include "PostTransform.h"
 #include "TensorOps.h"
 #include "memplan/Support/CheckedMath.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -37,8 +37,8 @@ struct TreeNode {
   int64_t feature = 0;
   Mode mode = Mode::LessEqual;
   double split = 0;
-  bool tracksMissing = false;
-  int64_t yes = -1, no = -1; // itself for a leaf
+  bool tracksMissing = false, isLeaf = false;
+  int64_t yes = -1, no = -1; // a leaf's is itself
   SmallVector<std::pair<int64_t, double>, 1> weights;
 };
 
@@ -98,7 +98,7 @@ FailureOr<int64_t> TreeWalker::measure() {
     if (depth > kDeepest)
       return n.unsupported() << "a tree is deeper than " << kDeepest;
     const TreeNode &node = ensemble.nodes[at];
-    if (node.yes == at)
+    if (node.isLeaf)
       continue;
     if (node.feature < 0 || node.feature >= x.dim(1))
       return n.invalid() << "node " << at << " of the trees asks for feature "
@@ -114,7 +114,8 @@ Value TreeWalker::leaves(int64_t depth) {
   Type i64 = n.b.getI64Type(), i8 = n.b.getI8Type();
   Value features =
       table<int64_t>(i64, [](const TreeNode &node) { return node.feature; });
-  Value yes = table<int64_t>(i64, [](const TreeNode &node) { return node.yes; });
+  Value yes =
+      table<int64_t>(i64, [](const TreeNode &node) { return node.yes; });
   Value no = table<int64_t>(i64, [](const TreeNode &node) { return node.no; });
   Value modes = table<int8_t>(
       i8, [](const TreeNode &node) { return static_cast<int8_t>(node.mode); });
@@ -134,7 +135,7 @@ Value TreeWalker::leaves(int64_t depth) {
   Value source = n.value(0);
   auto used = [&](Mode mode) {
     return llvm::any_of(ensemble.nodes, [&](const TreeNode &node) {
-      return node.yes != node.no && node.mode == mode;
+      return !node.isLeaf && node.mode == mode;
     });
   };
   bool canTrack = llvm::any_of(
@@ -342,6 +343,7 @@ static LogicalResult buildTreeEnsemble(NodeBuilder &n) {
   for (int64_t i = 0; i < numLeaves; ++i) {
     TreeNode &leaf = ensemble.nodes[count + i];
     leaf.yes = leaf.no = count + i;
+    leaf.isLeaf = true;
     leaf.weights.push_back({targets[i], (*weights)[i]});
   }
   size_t member = 0;
@@ -380,7 +382,7 @@ static LogicalResult buildTreeEnsemble(NodeBuilder &n) {
       TreeNode link = node;
       link.split = value;
       if (k > 0 && node.yes >= 0) {
-        if (ensemble.nodes[node.yes].yes != node.yes || yesLeafs[i] == 0)
+        if (!ensemble.nodes[node.yes].isLeaf)
           return n.unsupported()
                  << "node " << i
                  << " of the trees asks for several members and leads to "
@@ -415,7 +417,7 @@ static LogicalResult buildTreeEnsemble(NodeBuilder &n) {
 }
 
 //===----------------------------------------------------------------------===//
-// TreeEnsembleRegressor
+// TreeEnsembleRegressor and TreeEnsembleClassifier
 //===----------------------------------------------------------------------===//
 
 /// The nodes of the older form are named by tree and number.
@@ -466,6 +468,7 @@ static LogicalResult readNodes(NodeBuilder &n, Ensemble &ensemble,
       ensemble.roots.push_back(i);
     if (modes[i] == "LEAF") {
       node.yes = node.no = i;
+      node.isLeaf = true;
       continue;
     }
     const StringRef *mode = llvm::find(kModes, modes[i]);
@@ -510,66 +513,21 @@ static LogicalResult buildTreeEnsembleRegressor(NodeBuilder &n) {
   return n.result(postTransform(n, y, DType::f32(), *transform), DType::f32());
 }
 
-//===----------------------------------------------------------------------===//
-// Post transforms
-//===----------------------------------------------------------------------===//
-
-FailureOr<PostTransform> memplan::onnx::readPostTransform(NodeBuilder &n,
-                                                          bool isNumber) {
-  static constexpr StringRef kNames[] = {"NONE", "SOFTMAX", "LOGISTIC",
-                                         "SOFTMAX_ZERO", "PROBIT"};
-  StringRef name;
-  if (isNumber) {
-    int64_t number = n.intAttr("post_transform", 0);
-    name = number >= 0 && number < 5 ? kNames[number] : "unknown";
-  } else {
-    name = n.stringAttr("post_transform", "NONE");
-  }
-  if (name == kNames[0])
-    return PostTransform::None;
-  if (name == kNames[1])
-    return PostTransform::Softmax;
-  if (name == kNames[2])
-    return PostTransform::Logistic;
-  return n.unsupported() << "attribute 'post_transform' is " << quoted(name)
-                         << "; NONE, SOFTMAX and LOGISTIC are accepted";
-}
-
-Value memplan::onnx::postTransform(NodeBuilder &n, Value scores, DType dtype,
-                                   PostTransform how) {
-  auto type = cast<RankedTensorType>(scores.getType());
-  AffineMap identity = n.b.getMultiDimIdentityMap(2);
-  if (how == PostTransform::None || type.getNumElements() == 0)
-    return scores;
-  if (how == PostTransform::Logistic)
-    return mapElements(n, scores, identity, type.getShape(),
-                       type.getElementType(),
-                       [&](OpBuilder &b, Location loc, ValueRange args) {
-                         Scalars s(b, loc, dtype);
-                         Value power = s.make<math::ExpOp>(s.negate(args[0]));
-                         return s.div(s.number(1), s.add(s.number(1), power));
-                       });
-  auto element = [](OpBuilder &, Location, ValueRange args) { return args[0]; };
-  auto power = [&](OpBuilder &b, Location loc, ValueRange args) {
-    Scalars s(b, loc, dtype);
-    return s.make<math::ExpOp>(s.sub(args[0], args[1]));
-  };
-  RegionBuilder stages[] = {element, power};
-  Combiner combiners[] = {Combiner::Max, Combiner::Sum};
-  auto reduce = [&](size_t count) {
-    return reduceRows(
-        n, scores, 1, type.getElementType(),
-        ArrayRef(combiners).take_front(count),
-        ArrayRef(stages).take_front(count),
-        [](OpBuilder &, Location, ValueRange args) { return args.back(); });
-  };
-  AffineMap row = AffineMap::get(2, 0, n.b.getAffineDimExpr(0));
-  return mapElements(
-      n, {scores, reduce(1), reduce(2)}, {identity, row, row}, type.getShape(),
-      type.getElementType(), [&](OpBuilder &b, Location loc, ValueRange args) {
-        Scalars s(b, loc, dtype);
-        return s.div(s.make<math::ExpOp>(s.sub(args[0], args[1])), args[2]);
-      });
+static LogicalResult buildTreeEnsembleClassifier(NodeBuilder &n) {
+  Ensemble ensemble;
+  auto transform = readPostTransform(n);
+  auto labels = readClassLabels(n, "classlabels_int64s");
+  if (failed(transform) || failed(labels))
+    return failure();
+  ensemble.numTargets = labels->size();
+  for (float value : n.floatsAttr("base_values").value_or(SmallVector<float>()))
+    ensemble.base.push_back(value);
+  if (failed(readNodes(n, ensemble, "class")))
+    return failure();
+  Value scores = TreeWalker(n, ensemble, DType::f32()).build();
+  if (!scores)
+    return failure();
+  return classify(n, scores, *labels, *transform);
 }
 
 namespace memplan::onnx {
@@ -577,6 +535,8 @@ llvm::ArrayRef<OpEntry> treeOps() {
   static constexpr const char *kDomain = "ai.onnx.ml";
   static const OpEntry kOps[] = {
       {"TreeEnsemble", 5, 5, 1, 1, 1, buildTreeEnsemble, kDomain},
+      {"TreeEnsembleClassifier", 1, 5, 1, 1, 2, buildTreeEnsembleClassifier,
+       kDomain},
       {"TreeEnsembleRegressor", 1, 5, 1, 1, 1, buildTreeEnsembleRegressor,
        kDomain},
   };

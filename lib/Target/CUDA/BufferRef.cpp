@@ -282,7 +282,8 @@ FailureOr<BufferRef> BufferTable::resolve(Value value, Operation *user) {
   if (!getCppType(type.getElementType()) || !getContentBytes(type))
     return report(user, "element type " + print(type.getElementType()) +
                             " is unsupported by the CUDA target, which has "
-                            "f32, f64, i1, i8, i16, i32, i64 and index");
+                            "floats of 64 bits and less, i1, i8, i16, i32, i64 "
+                            "and index");
   FailureOr<BufferRef> ref = compute(value, user);
   if (succeeded(ref))
     known[value] = *ref;

@@ -3,6 +3,7 @@
 #include "CppText.h"
 #include "LoopNest.h"
 #include "MapKernel.h"
+#include "ProductFactor.h"
 #include "ScalarCode.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "llvm/ADT/StringExtras.h"
@@ -161,9 +162,14 @@ std::string describeShape(ConvOp op, const BufferRef &x, const BufferRef &w,
   return text + "}";
 }
 
+/// Whether an operand's elements aren't simply what is multiplied.
+bool isQuantized(ConvOp op) { return op.getInputZero() || op.getFilterZero(); }
+
 /// The function that does it, instantiated for what it does besides.
 std::string nameFunction(ConvOp op) {
-  std::string name = op.getUpsample() ? "convUpsampled" : "conv";
+  std::string name = isQuantized(op) ? "convQuantized" : "conv";
+  if (op.getUpsample())
+    name += "Upsampled";
   if (!op.getPool())
     return name;
   ArrayRef<int64_t> window = *op.getPoolWindow();
@@ -174,7 +180,52 @@ std::string nameFunction(ConvOp op) {
   return name + std::to_string(area) + ">>";
 }
 
+/// Whether the kernels have these types: they load, and store, four elements at
+/// a time in at most 16 bytes.
+LogicalResult checkTypes(ConvOp op, const BufferRef &x, const BufferRef &w,
+                         const BufferRef &y) {
+  bool fits = op.getEpilogue().getArgument(0).getType() ==
+              getProductType(x.elementType, w.elementType);
+  for (const BufferRef *ref : {&x, &w, &y})
+    fits &= ref->getElementBytes() <= 4;
+  if (fits)
+    return success();
+  return op.emitError() << "convolution of " << x.elementType << " and "
+                        << w.elementType << " to " << y.elementType
+                        << " is unsupported by the CUDA target, which takes "
+                           "types of up to 32 bits; cast the operands first";
+}
+
 } // namespace
+
+FailureOr<std::string> addFactor(Emitter &emitter, Operation *op,
+                                 const ProductFactor &factor,
+                                 std::vector<PointerArgument> &pointers) {
+  auto ref = emitter.buffers.resolve(factor.value, op);
+  if (failed(ref))
+    return failure();
+  auto setSign = [&](BufferRef &buffer) {
+    if (factor.isUnsigned)
+      buffer.elementType = IntegerType::get(
+          op->getContext(), buffer.elementType.getIntOrFloatBitWidth(),
+          IntegerType::Unsigned);
+  };
+  setSign(*ref);
+  pointers.push_back({factor.name.str(), *ref, true, false});
+  if (!factor.zero)
+    return std::string("AsItIs()");
+  auto zero = emitter.buffers.resolve(factor.zero, op);
+  if (failed(zero))
+    return failure();
+  setSign(*zero);
+  std::string name = (factor.name + "_zero").str();
+  pointers.push_back({name, *zero, true, false});
+  int64_t stride = zero->strides.empty() || zero->shape.back() == 1
+                       ? 0
+                       : zero->strides.back();
+  return "LessZeroPoint<" + *getCppType(zero->elementType) + ">{" + name +
+         ", " + std::to_string(stride) + "}";
+}
 
 LogicalResult emitConv(Emitter &emitter, Operation *raw) {
   auto op = cast<ConvOp>(raw);
@@ -188,23 +239,24 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
   if (!hasDenseSpatialDims(*x) || !hasDenseSpatialDims(*y) || !w->isDense())
     return op.emitError("strides within a channel or a filter are unsupported "
                         "by the CUDA target; copy the operand first");
-  // The kernels load four elements at a time, in at most 16 bytes.
-  if (!x->elementType.isF32() || x->elementType != w->elementType ||
-      x->elementType != y->elementType ||
-      op.getEpilogue().getArgument(0).getType() !=
-          getAccumulatorType(x->elementType))
-    return op.emitError() << "convolution of " << x->elementType << " and "
-                          << w->elementType << " to " << y->elementType
-                          << " is unsupported by the CUDA target, which takes "
-                             "f32; cast the operands first";
+  if (failed(checkTypes(op, *x, *w, *y)))
+    return failure();
   SmallVector<std::string> names = {"acc"};
   for (size_t i = 0; i < op.getExtras().size(); ++i)
     names.push_back("e" + std::to_string(i));
   auto function = makeScalarFunction(emitter, op, op.getEpilogue(), names);
   if (failed(function))
     return failure();
-  std::vector<PointerArgument> pointers = {
-      {"y", *y, false, true}, {"x", *x, true, false}, {"w", *w, true, false}};
+  std::vector<PointerArgument> pointers = {{"y", *y, false, true}};
+  auto loadX = addFactor(
+      emitter, op,
+      {"x", op.getInput(), op.getInputZero(), op.getUnsignedInput()}, pointers);
+  auto loadW = addFactor(
+      emitter, op,
+      {"w", op.getFilter(), op.getFilterZero(), op.getUnsignedFilter()},
+      pointers);
+  if (failed(loadX) || failed(loadW))
+    return failure();
   SmallVector<int64_t> unpooled = op.getUnpooledShape();
   ConvEpilogue epilogue(op, *function, unpooled);
   for (auto [i, extra, map] :
@@ -218,9 +270,11 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
     epilogue.add(i + 1, *operand);
     pointers.push_back({operand->name, operand->ref, true, false});
   }
+  std::string factors =
+      isQuantized(op) ? "x, " + *loadX + ", w, " + *loadW : "x, w";
   std::string call = nameFunction(op) + "(" +
                      quoteForString(getNodeName(op.getLoc())) + ", " +
-                     describeShape(op, *x, *w, *y) + ", x, w, y, " +
+                     describeShape(op, *x, *w, *y) + ", " + factors + ", y, " +
                      epilogue.define(emitter) + ", run.stream)";
   emitter.addLaunch(op, "memplan.conv", pointers, call);
   return success();

@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -14,7 +15,44 @@ using namespace mlir;
 
 namespace memplan {
 
+/// The runtime's types of 16 bits and less: C++ type, memplan_dtype and dtype
+/// of safetensors. Formats that safetensors hasn't are bytes there.
+namespace {
+struct SmallFloat {
+  const char *cpp, *dtype, *safetensors;
+};
+} // namespace
+
+static std::optional<SmallFloat> getSmallFloat(Type type) {
+  return llvm::TypeSwitch<Type, std::optional<SmallFloat>>(type)
+      .Case<Float16Type>(
+          [](auto) { return SmallFloat{"Half", "MEMPLAN_F16", "F16"}; })
+      .Case<BFloat16Type>(
+          [](auto) { return SmallFloat{"BFloat16", "MEMPLAN_BF16", "BF16"}; })
+      .Case<Float8E4M3FNType>([](auto) {
+        return SmallFloat{"F8E4M3FN", "MEMPLAN_F8E4M3FN", "F8_E4M3"};
+      })
+      .Case<Float8E4M3FNUZType>([](auto) {
+        return SmallFloat{"F8E4M3FNUZ", "MEMPLAN_F8E4M3FNUZ", "U8"};
+      })
+      .Case<Float8E5M2Type>([](auto) {
+        return SmallFloat{"F8E5M2", "MEMPLAN_F8E5M2", "F8_E5M2"};
+      })
+      .Case<Float8E5M2FNUZType>([](auto) {
+        return SmallFloat{"F8E5M2FNUZ", "MEMPLAN_F8E5M2FNUZ", "U8"};
+      })
+      .Case<Float8E8M0FNUType>([](auto) {
+        return SmallFloat{"F8E8M0FNU", "MEMPLAN_F8E8M0FNU", "F8_E8M0"};
+      })
+      // One a byte in memory.
+      .Case<Float4E2M1FNType>(
+          [](auto) { return SmallFloat{"F4E2M1FN", "MEMPLAN_F4E2M1FN", "U8"}; })
+      .Default([](Type) { return std::nullopt; });
+}
+
 std::optional<std::string> getCppType(Type type) {
+  if (auto narrow = getSmallFloat(type))
+    return narrow->cpp;
   if (type.isF32())
     return "float";
   if (type.isF64())
@@ -38,28 +76,36 @@ std::optional<std::string> getCppType(Type type) {
   }
 }
 
+std::optional<std::string> getScalarCppType(Type type) {
+  return type.isInteger(4) ? "Bits4" : getCppType(type);
+}
+
 std::string getUnsignedCppType(Type type) {
   if (type.isIndex())
     return "uint64_t";
   unsigned width = type.getIntOrFloatBitWidth();
+  if (width > 1 && width < 8)
+    width = 8;
   return width == 1 ? "bool" : "uint" + std::to_string(width) + "_t";
 }
 
 StringRef getDTypeName(Type type) {
+  if (auto narrow = getSmallFloat(type))
+    return narrow->dtype;
   if (type.isF32())
     return "MEMPLAN_F32";
   if (type.isF64())
     return "MEMPLAN_F64";
-  if (type.isF16())
-    return "MEMPLAN_F16";
-  if (type.isBF16())
-    return "MEMPLAN_BF16";
   if (type.isIndex())
     return "MEMPLAN_I64";
   bool isUnsigned = type.isUnsignedInteger();
   switch (type.getIntOrFloatBitWidth()) {
   case 1:
     return "MEMPLAN_BOOL";
+  case 2:
+    return isUnsigned ? "MEMPLAN_U2" : "MEMPLAN_I2";
+  case 4:
+    return isUnsigned ? "MEMPLAN_U4" : "MEMPLAN_I4";
   case 8:
     return isUnsigned ? "MEMPLAN_U8" : "MEMPLAN_I8";
   case 16:
@@ -68,6 +114,30 @@ StringRef getDTypeName(Type type) {
     return isUnsigned ? "MEMPLAN_U32" : "MEMPLAN_I32";
   default:
     return isUnsigned ? "MEMPLAN_U64" : "MEMPLAN_I64";
+  }
+}
+
+StringRef getSafetensorsName(Type type) {
+  if (auto narrow = getSmallFloat(type))
+    return narrow->safetensors;
+  if (type.isF32())
+    return "F32";
+  if (type.isF64())
+    return "F64";
+  if (type.isIndex())
+    return "I64";
+  bool isUnsigned = type.isUnsignedInteger();
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1:
+    return "BOOL";
+  case 8:
+    return isUnsigned ? "U8" : "I8";
+  case 16:
+    return isUnsigned ? "U16" : "I16";
+  case 32:
+    return isUnsigned ? "U32" : "I32";
+  default:
+    return isUnsigned ? "U64" : "I64";
   }
 }
 
@@ -99,6 +169,13 @@ std::optional<std::string> getCppLiteral(TypedAttr value) {
   auto type = getCppType(value.getType());
   if (!type)
     return std::nullopt;
+  if (auto number = dyn_cast<FloatAttr>(value);
+      number && getSmallFloat(number.getType())) {
+    bool lost = false;
+    APFloat wide = number.getValue(); // every such number is a float
+    wide.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
+    return *type + "(" + getFloatLiteral(wide, /*isDouble=*/false) + ")";
+  }
   if (auto number = dyn_cast<FloatAttr>(value))
     return getFloatLiteral(number.getValue(), number.getType().isF64());
   auto number = dyn_cast<IntegerAttr>(value);
@@ -184,7 +261,7 @@ std::string formatBytes(int64_t bytes) {
   return text;
 }
 
-std::string formatType(MemRefType type) {
+std::string formatType(ShapedType type) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << type.getElementType() << "[";

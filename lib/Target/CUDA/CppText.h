@@ -21,11 +21,18 @@ namespace memplan {
 /// does not have the type.
 std::optional<std::string> getCppType(mlir::Type type);
 
+/// The same for a value within a kernel alone, such as the code of a float of 4
+/// bits.
+std::optional<std::string> getScalarCppType(mlir::Type type);
+
 /// The unsigned type of the same width ("bool" for i1).
 std::string getUnsignedCppType(mlir::Type type);
 
 /// The enumerator of memplan_dtype.
 llvm::StringRef getDTypeName(mlir::Type type);
+
+/// The dtype that a safetensors file calls it.
+llvm::StringRef getSafetensorsName(mlir::Type type);
 
 /// A literal of exactly this value and of the type's C++ type.
 std::optional<std::string> getCppLiteral(mlir::TypedAttr value);
@@ -45,7 +52,7 @@ std::string getNodeName(mlir::Location location);
 std::string formatBytes(int64_t bytes);
 
 /// "f32[1, 3, 224, 224]".
-std::string formatType(mlir::MemRefType type);
+std::string formatType(mlir::ShapedType type);
 
 /// `statement` on lines of at most 100 columns, indented, broken after commas
 /// that stand outside of strings; ends with a newline.

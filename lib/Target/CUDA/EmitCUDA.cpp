@@ -12,6 +12,7 @@
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Dialect/RunDims.h"
 #include "memplan/Dialect/Signedness.h"
+#include "memplan/Support/CheckedMath.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -86,6 +87,21 @@ LogicalResult readRunDim(func::FuncOp entry, MemRefType type, ArrayAttr place,
   return success();
 }
 
+/// Whether the elements of `declared`, several a byte, are the bytes of
+/// `bytes`.
+bool fitsPacked(RankedTensorType declared, MemRefType bytes) {
+  Type element = declared.getElementType();
+  auto count = declared.hasStaticShape() && element.isIntOrFloat()
+                   ? checkedProduct(declared.getShape())
+                   : std::nullopt;
+  if (!count || !bytes.getElementType().isInteger(8))
+    return false;
+  int64_t width = element.getIntOrFloatBitWidth();
+  return (width == 2 || width == 4) &&
+         bytes.getNumElements() ==
+             *count / (8 / width) + (*count % (8 / width) != 0);
+}
+
 LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
   for (BlockArgument argument : entry.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -95,8 +111,9 @@ LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
       return entry.emitError()
              << "argument " << number << " of type " << argument.getType()
              << " is unsupported by the CUDA target, which takes memrefs of "
-                "static shape, identity layout and f32, f64, i1, i8, i16, i32, "
-                "i64 or index elements";
+                "static shape, identity layout and elements of index, i1, i8, "
+                "i16, i32, i64, f64, f32, f16, bf16 or the 8-bit and 4-bit "
+                "floats of ONNX";
     if (isArenaArgument(argument))
       continue;
     bool isOutput = isOutputArgument(argument);
@@ -116,6 +133,17 @@ LogicalResult readInterface(func::FuncOp entry, ProgramText &program) {
          type,
          entry.getArgAttr(number, kUnsignedAttr) != nullptr,
          {}});
+    auto packed = entry.getArgAttrOfType<TypeAttr>(number, kPackedAttr);
+    if (!packed)
+      continue;
+    auto declared = dyn_cast<RankedTensorType>(packed.getValue());
+    if (!declared || !fitsPacked(declared, type))
+      return entry.emitError()
+             << "argument " << number << " of type " << type << " has "
+             << kPackedAttr << " = " << packed
+             << "; a tensor of 2-bit or 4-bit elements of static shape that "
+                "fills these bytes is accepted";
+    list.back().declared = declared;
   }
   if (auto arenas = entry->getAttrOfType<ArrayAttr>(kArenasAttr)) {
     if (arenas.size() > 1)
@@ -173,7 +201,14 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
                       {},       {},
                       *weights, 0,
                       256,      {},
-                      emitter,  {}};
+                      emitter,  {},
+                      {}};
+  if (options.externalWeights) {
+    auto sources = findWeightSources(*weights, options, program.modelName);
+    if (!sources)
+      return entry->emitError() << llvm::toString(sources.takeError());
+    program.weightSources = std::move(*sources);
+  }
   if (failed(readInterface(*entry, program)))
     return failure();
   readLives(*entry, program);
@@ -186,7 +221,9 @@ FailureOr<EmittedCUDA> emitCUDA(ModuleOp original,
   auto source = writeSource(program, *module);
   if (failed(source))
     return failure();
-  return EmittedCUDA{*source, writeHeader(program)};
+  bool hasOwnWeights =
+      !options.externalWeights || !getConstants(*weights).weights.empty();
+  return EmittedCUDA{*source, writeHeader(program), hasOwnWeights};
 }
 
 } // namespace memplan

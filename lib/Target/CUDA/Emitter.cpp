@@ -122,6 +122,17 @@ void Emitter::pruneDefinitions() {
                      std::make_move_iterator(kept.rend()));
 }
 
+std::string Emitter::getGemmArray(StringRef type) {
+  return type == "float" ? "gemms" : ("gemmsOf" + type).str();
+}
+
+std::string Emitter::addGemm(GemmObject gemm) {
+  size_t number = llvm::count_if(
+      gemms, [&](const GemmObject &other) { return other.type == gemm.type; });
+  gemms.push_back(std::move(gemm));
+  return getGemmArray(gemms.back().type) + "[" + std::to_string(number) + "]";
+}
+
 static std::string listTypes(ArrayRef<PointerArgument> pointers, bool written) {
   SmallVector<std::string> types;
   for (const PointerArgument &pointer : pointers)

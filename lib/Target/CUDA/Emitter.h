@@ -70,6 +70,7 @@ struct HostStep {
 
 /// One `Gemm<T>` of the model, made in load.
 struct GemmObject {
+  std::string type; ///< T.
   std::string node;
   std::string arguments; ///< Of `create`, after the name.
 };
@@ -87,6 +88,10 @@ public:
   std::vector<Launch> launches;
   std::vector<HostStep> steps;
   std::vector<GemmObject> gemms;
+  /// "gemms" for floats, else "gemmsOf" and the type: an array of the model.
+  static std::string getGemmArray(llvm::StringRef type);
+  /// Adds one and returns its place in its array, "gemms[3]".
+  std::string addGemm(GemmObject gemm);
 
   /// The program point of launches to come.
   int64_t point = 0;

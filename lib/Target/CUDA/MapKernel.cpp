@@ -97,6 +97,10 @@ private:
     return map.operands[operand].name + "[" + places[operand] + "]";
   }
 
+  static std::string castTo(const std::string &type, std::string text) {
+    return type.empty() ? text : type + "(" + text + ")";
+  }
+
   void emitScalar() {
     SmallVector<std::string> results;
     for (unsigned result : map.results)
@@ -104,8 +108,9 @@ private:
     std::string call = map.function.call(
         [&](unsigned number) {
           const MapArgument &argument = map.arguments[number];
-          return argument.operand < 0 ? argument.literal
-                                      : element(argument.operand);
+          return argument.operand < 0
+                     ? argument.literal
+                     : castTo(argument.cast, element(argument.operand));
         },
         [&](int64_t dim) { return index.dimOf(dim); }, results);
     kernel.body += "  " + (results.size() == 1 ? results.front() + " = " : "") +
@@ -136,7 +141,9 @@ private:
     std::string value = output.name + "_out";
     std::string call = map.function.call([&](unsigned number) {
       const MapArgument &argument = map.arguments[number];
-      return argument.operand < 0 ? argument.literal : loaded[argument.operand];
+      return argument.operand < 0
+                 ? argument.literal
+                 : castTo(argument.cast, loaded[argument.operand]);
     });
     kernel.body += "  Vec<" + *getCppType(output.ref.elementType) + ", " +
                    lanes + "> " + value + ";\n  MEMPLAN_UNROLL\n" +

@@ -22,6 +22,7 @@ struct MapOperand {
 struct MapArgument {
   int operand = -1;
   std::string literal;
+  std::string cast = ""; ///< The type that the operand's element is cast to.
 };
 
 /// A scalar of the host code that the kernel gets as a parameter.

@@ -42,6 +42,8 @@ public:
   LogicalResult emit();
 
 private:
+  LogicalResult readFactors();
+  bool isLibraryType();
   std::optional<GemmPlan> planGemm(bool withC) const;
   bool planEpilogue();
   void emitGemm(const GemmPlan &plan);
@@ -52,6 +54,7 @@ private:
   MatMulOp op;
   SmallVector<int64_t> extents; ///< batch..., m, n, k
   MapOperand a, b, d;
+  std::optional<MapOperand> zeroOfA, zeroOfB;
   std::vector<std::optional<MapOperand>> extras; ///< Over the output's dims.
   std::vector<MapOperand> loopExtras;            ///< Over (batch..., m, n, k).
   ScalarFunction epilogue;
@@ -66,26 +69,50 @@ private:
   bool fused = false;
 };
 
+/// Both matrices and their zero points, with the types that their bits mean.
+LogicalResult MatMulText::readFactors() {
+  auto setSign = [&](MapOperand &operand, bool isUnsigned) {
+    if (isUnsigned)
+      operand.ref.elementType = IntegerType::get(
+          op.getContext(), operand.ref.elementType.getIntOrFloatBitWidth(),
+          IntegerType::Unsigned);
+  };
+  auto makeFactor = [&](Value value, AffineMap map, Value zero,
+                        AffineMap zeroMap, bool isUnsigned, StringRef name,
+                        MapOperand &factor,
+                        std::optional<MapOperand> &zeroPoint) {
+    auto made = makeMapOperand(emitter, op, value, map, name);
+    if (failed(made))
+      return failure();
+    factor = *made;
+    setSign(factor, isUnsigned);
+    if (!zero)
+      return success();
+    auto madeZero =
+        makeMapOperand(emitter, op, zero, zeroMap, (name + "_zero").str());
+    if (failed(madeZero))
+      return failure();
+    zeroPoint = *madeZero;
+    setSign(*zeroPoint, isUnsigned);
+    return success();
+  };
+  return success(succeeded(makeFactor(op.getLhs(), op.getLhsMap(),
+                                      op.getLhsZero(), op.getLhsZeroMap(),
+                                      op.getUnsignedLhs(), "a", a, zeroOfA)) &&
+                 succeeded(makeFactor(op.getRhs(), op.getRhsMap(),
+                                      op.getRhsZero(), op.getRhsZeroMap(),
+                                      op.getUnsignedRhs(), "b", b, zeroOfB)));
+}
+
 LogicalResult MatMulText::read() {
   extents = op.getLoopExtents();
-  auto madeA = makeMapOperand(emitter, op, op.getLhs(), op.getLhsMap(), "a");
-  auto madeB = makeMapOperand(emitter, op, op.getRhs(), op.getRhsMap(), "b");
   auto madeD =
       makeMapOperand(emitter, op, op.getInit(), op.getOutputMap(), "y");
-  if (failed(madeA) || failed(madeB) || failed(madeD))
+  if (failed(readFactors()) || failed(madeD))
     return failure();
-  a = *madeA;
-  b = *madeB;
   d = *madeD;
   d.read = false;
   d.written = true;
-  if (a.ref.elementType != b.ref.elementType ||
-      a.ref.elementType != d.ref.elementType)
-    return op.emitError() << "matrix product of " << a.ref.elementType
-                          << " and " << b.ref.elementType << " to "
-                          << d.ref.elementType
-                          << " is unsupported by the CUDA target, which takes "
-                             "one type";
   if (Value scratch = op.getWorkspace()) {
     auto ref = emitter.buffers.resolve(scratch, op);
     if (failed(ref))
@@ -253,6 +280,14 @@ bool MatMulText::planEpilogue() {
   return true;
 }
 
+/// Whether rt::Gemm has the product; the epilogue may be another kernel.
+bool MatMulText::isLibraryType() {
+  Type type = a.ref.elementType;
+  return (type.isF32() || type.isF16() || type.isBF16()) &&
+         b.ref.elementType == type && d.ref.elementType == type &&
+         op.getEpilogue().getArgument(0).getType().isF32();
+}
+
 LogicalResult MatMulText::emit() {
   if (d.ref.getNumElements() == 0)
     return success();
@@ -266,17 +301,17 @@ LogicalResult MatMulText::emit() {
            (bias < 0 || loopExtras[bias].ref.isAligned(16)) &&
            (c < 0 || isAligned(*plan, C, loopExtras[c].ref));
   };
-  bool isFloat = isa<FloatType>(a.ref.elementType);
-  fused = isFloat && planEpilogue();
+  bool isLibrary = isLibraryType();
+  fused = isLibrary && planEpilogue();
   auto plan = fused ? planGemm(/*withC=*/c >= 0) : std::nullopt;
   if (!fits(plan) && overwritten < 0) {
     fused = false;
     alpha = 1, beta = 0, bias = -1, c = -1;
     activation = "None";
-    plan = isFloat ? planGemm(/*withC=*/false) : std::nullopt;
+    plan = isLibrary ? planGemm(/*withC=*/false) : std::nullopt;
   }
   // Not the product first and then the epilogue, if that reads the same place.
-  if (!fits(plan) || a.ref.elementType.isF64()) {
+  if (!fits(plan)) {
     emitDot();
     return success();
   }
@@ -299,6 +334,7 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
   };
   auto flag = [](bool b) { return b ? "true" : "false"; };
   GemmObject gemm;
+  gemm.type = *getCppType(a.ref.elementType);
   gemm.node = getNodeName(op.getLoc());
   gemm.arguments =
       "GemmShape{/*m n k=*/" + list({plan.m, plan.n, plan.k}) +
@@ -311,9 +347,7 @@ void MatMulText::emitGemm(const GemmPlan &plan) {
   if (workspace)
     gemm.arguments +=
         ", /*workspace=*/" + std::to_string(workspace->getNumElements());
-  std::string object =
-      "run.model.gemms[" + std::to_string(emitter.gemms.size()) + "]";
-  emitter.gemms.push_back(gemm);
+  std::string object = "run.model." + emitter.addGemm(gemm);
 
   std::vector<PointerArgument> pointers = {{"y", d.ref, false, true},
                                            {"a", a.ref, true, false},
@@ -376,6 +410,8 @@ void MatMulText::emitEpilogueMap() {
   map.results = {0};
   map.function = epilogue;
   map.arguments = {MapArgument{0, ""}};
+  if (!d.ref.elementType.isF32()) // the library has rounded its sums to it
+    map.arguments.front().cast = "float";
   for (const auto &extra : extras) {
     map.arguments.emplace_back();
     if (!extra)
@@ -389,6 +425,13 @@ void MatMulText::emitEpilogueMap() {
 /// One thread a result, whatever the layout.
 void MatMulText::emitDot() {
   std::vector<MapOperand> operands = {d, a, b};
+  int numberOfZeroA = -1, numberOfZeroB = -1;
+  for (auto [zero, number] : {std::pair(&zeroOfA, &numberOfZeroA),
+                              std::pair(&zeroOfB, &numberOfZeroB)})
+    if (*zero) {
+      *number = operands.size();
+      operands.push_back(**zero);
+    }
   llvm::DenseMap<unsigned, unsigned> operandOfArgument;
   for (auto [i, extra] : llvm::enumerate(extras))
     if (extra) {
@@ -426,10 +469,16 @@ void MatMulText::emitDot() {
            "]";
   };
   std::string accumulator = *getCppType(scalar);
+  auto factor = [&](unsigned operand, int zero) {
+    std::string element = place(operand);
+    if (zero >= 0)
+      element = "int32_t(" + element + ") - int32_t(" + place(zero) + ")";
+    return accumulator + "(" + element + ")";
+  };
   kernel.body += "  " + accumulator + " acc = 0;\n  for (" + type +
-                 " k = 0; k < " + length + "; ++k)\n    acc += " + accumulator +
-                 "(" + place(1) + ") * " + accumulator + "(" + place(2) +
-                 ");\n";
+                 " k = 0; k < " + length +
+                 "; ++k)\n    acc += " + factor(1, numberOfZeroA) + " * " +
+                 factor(2, numberOfZeroB) + ";\n";
   std::string value = epilogue.call([&](unsigned number) -> std::string {
     return number == 0 ? "acc" : place(operandOfArgument[number]);
   });

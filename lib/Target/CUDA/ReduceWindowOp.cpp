@@ -32,6 +32,22 @@ private:
   void emitLoops();
   void emitCounts();
   std::string getHint();
+  /// Types of 16 bits are reduced in float and rounded once.
+  bool isNarrow() {
+    Type type = map.resultTypes.front();
+    return getAccumulatorType(type) != type;
+  }
+  std::string getAccumulator() {
+    return *getCppType(getAccumulatorType(map.resultTypes.front()));
+  }
+  /// What `map` makes of an element, and what the epilogue gets.
+  std::string callMap(const std::string &element) {
+    std::string value = map.call([&](unsigned) { return element; });
+    return isNarrow() ? getAccumulator() + "(" + value + ")" : value;
+  }
+  std::string getSum() {
+    return isNarrow() ? *getCppType(map.resultTypes.front()) + "(acc)" : "acc";
+  }
 
   Emitter &emitter;
   ReduceWindowOp op;
@@ -157,7 +173,7 @@ void WindowText::emitLarge() {
   index->decode("i");
   for (const MapOperand &operand : operands)
     kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
-  std::string scalar = *getCppType(map.resultTypes.front());
+  std::string scalar = getAccumulator();
   std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
   kernel.body += "  " + scalar + " acc = " + reduction + "::identity<" +
                  scalar + ">();\n  for (" + type + " j = threadIdx.x; j < " +
@@ -165,9 +181,8 @@ void WindowText::emitLarge() {
   windowIndex.decode("j", /*step=*/1, "    ");
   std::string place = sum({index->offset(0, "x"), windowIndex.offset(0, "x")});
   kernel.body += "    acc = " + reduction + "::combine(acc, " +
-                 map.call([&](unsigned) { return "x[" + place + "]"; }) +
-                 ");\n  }\n  acc = warpReduce<" + reduction +
-                 ">(acc);\n  if (threadIdx.x != 0)\n    return;\n";
+                 callMap("x[" + place + "]") + ");\n  }\n  acc = warpReduce<" +
+                 reduction + ">(acc);\n  if (threadIdx.x != 0)\n    return;\n";
   if (isAverage())
     kernel.body += "  acc /= " + scalar + "(" + length + ");\n";
   emitResult();
@@ -208,7 +223,7 @@ void WindowText::emitLines(int64_t line) {
 
   std::string type = index->type().str();
   std::string lines = std::to_string(kWindowLines);
-  std::string held = *getCppType(map.resultTypes.front());
+  std::string held = getAccumulator();
   std::string count = kernel.number(type, "count_all", nest.getNumPoints());
   auto at = [&](unsigned operand, StringRef name) {
     return (name + "[" +
@@ -229,8 +244,8 @@ void WindowText::emitLines(int64_t line) {
     kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
   kernel.body +=
       "  for (int j = int(threadIdx.y); exists && j < " + length +
-      "; j += " + std::to_string(kPerLine) + ")\n    held[j][threadIdx.x] = " +
-      map.call([&](unsigned) { return at(0, "x"); }) +
+      "; j += " + std::to_string(kPerLine) +
+      ")\n    held[j][threadIdx.x] = " + callMap(at(0, "x")) +
       ";\n  __syncthreads();\n  for (int j = int(threadIdx.y); exists "
       "&& j < " +
       length + "; j += " + std::to_string(kPerLine) + ") {\n";
@@ -253,7 +268,7 @@ void WindowText::emitLines(int64_t line) {
   unsigned output = operands.size() - 1;
   std::string value = epilogue.call([&](unsigned number) -> std::string {
     if (number == 0)
-      return "acc";
+      return getSum();
     unsigned operand = operandOfArgument[number];
     return at(operand, operands[operand].name);
   });
@@ -327,8 +342,7 @@ void WindowText::emitLoops() {
       terms.push_back(type + "(" + at + ") * " +
                       kernel.number(type, "x_stride" + d, input.strides[dim]));
   }
-  std::string element =
-      map.call([&](unsigned) { return "x[" + sum(terms) + "]"; });
+  std::string element = callMap("x[" + sum(terms) + "]");
   std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
   kernel.body +=
       indent + "acc = " + reduction + "::combine(acc, " + element + ");\n";
@@ -351,7 +365,7 @@ void WindowText::emitResult() {
   unsigned output = operands.size() - 1;
   std::string value = epilogue.call([&](unsigned number) -> std::string {
     if (number == 0)
-      return "acc";
+      return getSum();
     unsigned operand = operandOfArgument[number];
     const std::string &name = operands[operand].name;
     return name + "[" + index->offset(operand, name) + "]";
@@ -378,7 +392,7 @@ void WindowText::emit() {
     kernel.pointer(operand.name, operand.ref, operand.read, operand.written);
   emitOrigins();
   emitCounts();
-  std::string scalar = *getCppType(map.resultTypes.front());
+  std::string scalar = getAccumulator();
   std::string reduction = op.getKind() == WindowKind::Max ? "MaxOp" : "SumOp";
   if (op.getKind() == WindowKind::Average)
     kernel.body += "  int count = 0;\n";

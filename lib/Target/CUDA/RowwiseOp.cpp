@@ -98,10 +98,10 @@ LogicalResult RowwiseText::read() {
       return failure();
     Type type = made->resultTypes.front();
     if (!type.isF32() && !type.isF64() && !type.isInteger(32) &&
-        !type.isInteger(64))
+        !type.isInteger(64) && !type.isF16() && !type.isBF16())
       return op.emitError() << "a row reduction in " << type
                             << " is unsupported by the CUDA target, which has "
-                               "f32, f64, i32 and i64";
+                               "f16, bf16, f32, f64, i32 and i64";
     stages.push_back(*made);
     names.push_back("r" + std::to_string(stage));
   }
@@ -258,20 +258,29 @@ std::string RowwiseText::callOn(const ScalarFunction &function) {
 }
 
 void RowwiseText::emitStage(unsigned stage) {
-  std::string type = *getCppType(stages[stage].resultTypes.front());
+  Type resultType = stages[stage].resultTypes.front();
   std::string reduction = getReduction(op.getCombiner(stage)).str();
   std::string result = "r" + std::to_string(stage);
-  kernel.body += "  " + type + " " + result + " = " + reduction +
-                 "::identity<" + type + ">();\n";
+  // Types of 16 bits are reduced in float and rounded once.
+  std::string type = *getCppType(getAccumulatorType(resultType));
+  bool isNarrow = type != *getCppType(resultType);
+  std::string sum = isNarrow ? result + "_wide" : result;
+  kernel.body += "  " + type + " " + sum + " = " + reduction + "::identity<" +
+                 type + ">();\n";
   emitLoopHead();
-  kernel.body += "    " + result + " = " + reduction + "::combine(" + result +
-                 ", " + callOn(stages[stage]) + ");\n";
+  std::string value = callOn(stages[stage]);
+  if (isNarrow)
+    value = type + "(" + value + ")";
+  kernel.body += "    " + sum + " = " + reduction + "::combine(" + sum + ", " +
+                 value + ");\n";
   emitLoopTail();
-  if (team == RowTeam::Thread)
-    return;
-  kernel.body += "  " + result + " = " +
-                 (team == RowTeam::Warp ? "warpReduce<" : "blockReduce<") +
-                 reduction + ">(" + result + ");\n";
+  if (team != RowTeam::Thread)
+    kernel.body += "  " + sum + " = " +
+                   (team == RowTeam::Warp ? "warpReduce<" : "blockReduce<") +
+                   reduction + ">(" + sum + ");\n";
+  if (isNarrow)
+    kernel.body += "  const " + *getCppType(resultType) + " " + result + "(" +
+                   sum + ");\n";
 }
 
 void RowwiseText::emitFinish() {

@@ -2,6 +2,8 @@
 
 #include "Safetensors.h"
 
+#include "CppText.h"
+#include "ExternalWeights.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -16,32 +18,6 @@ namespace memplan {
 StringRef getModelName(ModuleOp module) {
   auto name = module->getAttrOfType<StringAttr>(kModelAttr);
   return name ? name.getValue() : StringRef();
-}
-
-static StringRef getFormatName(Type type) {
-  if (type.isF32())
-    return "F32";
-  if (type.isF64())
-    return "F64";
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  if (type.isIndex())
-    return "I64";
-  bool isUnsigned = type.isUnsignedInteger();
-  switch (type.getIntOrFloatBitWidth()) {
-  case 1:
-    return "BOOL";
-  case 8:
-    return isUnsigned ? "U8" : "I8";
-  case 16:
-    return isUnsigned ? "U16" : "I16";
-  case 32:
-    return isUnsigned ? "U32" : "I32";
-  default:
-    return isUnsigned ? "U64" : "I64";
-  }
 }
 
 SafetensorsFile layOutSafetensors(const WeightsLayout &weights,
@@ -61,7 +37,7 @@ SafetensorsFile layOutSafetensors(const WeightsLayout &weights,
       for (const Weight &weight : weights.weights) {
         MemRefType type = memref::GlobalOp(weight.global).getType();
         json.attributeObject(llvm::json::fixUTF8(weight.name), [&] {
-          json.attribute("dtype", getFormatName(type.getElementType()));
+          json.attribute("dtype", getSafetensorsName(type.getElementType()));
           json.attributeArray("shape", [&] {
             for (int64_t extent : type.getShape())
               json.value(extent);
@@ -133,7 +109,7 @@ namespace {
 /// Files that weights lie in, mapped while they are needed.
 class MappedFiles {
 public:
-  llvm::Expected<StringRef> get(StringRef path) {
+  llvm::Expected<llvm::MemoryBuffer *> get(StringRef path) {
     auto &buffer = files[path];
     if (!buffer) {
       auto mapped =
@@ -145,7 +121,7 @@ public:
             path.str().c_str(), mapped.getError().message().c_str());
       buffer = std::move(*mapped);
     }
-    return buffer->getBuffer();
+    return buffer.get();
   }
 
 private:
@@ -153,17 +129,34 @@ private:
 };
 } // namespace
 
+/// Pages are given back as they have been written, so that weights of many
+/// gigabytes take little memory.
+static void writePieces(llvm::MemoryBuffer &buffer, StringRef bytes,
+                        llvm::raw_ostream &os) {
+  constexpr size_t kPiece = 1 << 25;
+  while (!bytes.empty()) {
+    os << bytes.take_front(kPiece);
+    bytes = bytes.drop_front(std::min(bytes.size(), kPiece));
+    if (!bytes.empty())
+      buffer.dontNeedIfMmap();
+  }
+}
+
 llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
                          llvm::raw_ostream &os) {
   auto layout = computeWeightsLayout(module);
   if (failed(layout))
     return llvm::createStringError("the weights have no layout");
+  if (options.externalWeights)
+    *layout = getConstants(*layout);
   SafetensorsFile file =
       layOutSafetensors(*layout, options, getModelName(module));
   llvm::support::endian::write<uint64_t>(os, file.header.size(),
                                          llvm::endianness::little);
   os << file.header;
   MappedFiles files;
+  constexpr int64_t kMostMapped = 1 << 25;
+  int64_t written = 0;
   for (Weight &weight : layout->weights) {
     auto place = weight.global->getAttrOfType<WeightAttr>(kWeightAttr);
     if (!place) {
@@ -171,10 +164,11 @@ llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
         return error;
       continue;
     }
-    auto bytes = files.get(place.getFile());
-    if (!bytes)
-      return bytes.takeError();
-    int64_t size = static_cast<int64_t>(bytes->size());
+    auto file = files.get(place.getFile());
+    if (!file)
+      return file.takeError();
+    StringRef content = (*file)->getBuffer();
+    int64_t size = static_cast<int64_t>(content.size());
     if (place.getBytes() != weight.bytes)
       return llvm::createStringError(
           "weight '%s' has %lld bytes in '%s', its type has %lld",
@@ -186,7 +180,12 @@ llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
           weight.name.c_str(), static_cast<long long>(place.getOffset()),
           static_cast<long long>(weight.bytes), place.getFile().str().c_str(),
           static_cast<long long>(size));
-    os << bytes->substr(place.getOffset(), weight.bytes);
+    writePieces(**file, content.substr(place.getOffset(), weight.bytes), os);
+    written += weight.bytes;
+    if (written >= kMostMapped) {
+      (*file)->dontNeedIfMmap();
+      written = 0;
+    }
   }
   return llvm::Error::success();
 }

@@ -108,8 +108,8 @@ void ScalarCode::bind(Value value, std::string expression) {
     return;
   }
   std::string name = "v" + std::to_string(numTemporaries++);
-  statements += "  const " + *getCppType(value.getType()) + " " + name + " = " +
-                expression + ";\n";
+  statements += "  const " + *getScalarCppType(value.getType()) + " " + name +
+                " = " + expression + ";\n";
   text[value] = name;
 }
 
@@ -138,7 +138,7 @@ LogicalResult ScalarCode::emitOp(Operation *inner) {
   if (inner->hasTrait<OpTrait::ConstantLike>())
     return success(); // a literal where it is used
   for (Type type : inner->getResultTypes())
-    if (!getCppType(type)) {
+    if (!getScalarCppType(type)) {
       emitErrorAt(inner) << "scalar of type " << type
                          << " is unsupported by the CUDA target";
       return failure();

@@ -199,6 +199,17 @@ std::string getPattern(arith::CmpIPredicate predicate, bool isBool) {
 std::optional<ScalarExpression> findPattern(Operation *op) {
   StringRef name = op->getName().getStringRef();
   Type operandType = op->getOperand(0).getType();
+  // What is only stored is cast, and the code of a float of 4 bits is moved.
+  auto isStored = [](Type type) {
+    return type.isInteger(4) ||
+           (isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 16);
+  };
+  if (isStored(operandType) || isStored(op->getResult(0).getType())) {
+    bool isCast = isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp>(op);
+    bool isCode = isa<arith::TruncIOp, arith::ExtUIOp>(op);
+    if (!isCast && !isCode && !isa<arith::SelectOp>(op))
+      return std::nullopt;
+  }
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     return {{getPattern(compare.getPredicate()), "cmp"}};
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
@@ -231,7 +242,7 @@ getScalarExpression(Operation *op, ArrayRef<std::string> operands) {
       op->getNumRegions() != 0)
     return std::nullopt;
   for (Type type : {op->getResult(0).getType(), op->getOperand(0).getType()})
-    if (!getCppType(type))
+    if (!getScalarCppType(type))
       return std::nullopt;
   auto pattern = findPattern(op);
   if (!pattern)
@@ -246,7 +257,7 @@ getScalarExpression(Operation *op, ArrayRef<std::string> operands) {
     }
     switch (char key = pattern->text[++i]) {
     case 't':
-      text += *getCppType(op->getResult(0).getType());
+      text += *getScalarCppType(op->getResult(0).getType());
       break;
     case 'v':
       text += getUnsignedCppType(type);

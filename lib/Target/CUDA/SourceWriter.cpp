@@ -5,6 +5,7 @@
 #include "CppText.h"
 #include "Safetensors.h"
 #include "StepWriter.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -25,11 +26,14 @@ public:
 private:
   void writeStamp();
   void writeModel();
+  void writeEntry(const Weight &weight, int64_t offset);
+  void writeWeightSources();
   void writeWeightTable();
   void writeRun(StringRef launches);
   void writeDefinitions();
   size_t writeLaunches();
   void writeTensorTable(StringRef kind, ArrayRef<TensorInfo> tensors);
+  llvm::MapVector<StringRef, size_t> countGemms() const;
   void writeLoad();
   void writeRunFunction();
   void writeOutputShape();
@@ -48,7 +52,7 @@ private:
 
 std::string describe(const TensorInfo &tensor) {
   std::string text =
-      escapeForComment(tensor.name) + ": " + formatType(tensor.type);
+      escapeForComment(tensor.name) + ": " + formatType(tensor.declared);
   for (auto [dim, extent] : tensor.runDims)
     text += (extent == tensor.runDims.front().second
                  ? "; the run tells the extent of dim "
@@ -99,9 +103,11 @@ void SourceWriter::writeModel() {
      << "  void *block = nullptr; // what load allocated, if it did\n"
      << "  char *weights = nullptr;\n"
      << "  char *arena = nullptr;\n";
-  if (size_t count = program.emitter.gemms.size())
-    os << "  GemmContext gemmContext;\n"
-       << "  Gemm<float> gemms[" << count << "];\n";
+  if (!program.emitter.gemms.empty())
+    os << "  GemmContext gemmContext;\n";
+  for (const auto &[type, count] : countGemms())
+    os << "  Gemm<" << type << "> " << Emitter::getGemmArray(type) << "["
+       << count << "];\n";
   if (program.countReadbacks() != 0)
     os << "  Readback readback;\n";
   os << "  ArenaGuard guard;\n"
@@ -119,7 +125,35 @@ void SourceWriter::writeModel() {
        << 16 * program.extents.size() << ";\n\n";
 }
 
+void SourceWriter::writeEntry(const Weight &weight, int64_t offset) {
+  os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
+     << weight.bytes << ", " << weight.blockOffset << "},\n";
+}
+
+void SourceWriter::writeWeightSources() {
+  os << "// The model's own files, below the folder that load is given; of "
+        "each\n"
+        "// weight the name, byte in the file, bytes, byte in the block.\n";
+  std::string sources;
+  llvm::raw_string_ostream list(sources);
+  for (auto [number, source] : llvm::enumerate(program.weightSources)) {
+    os << "constexpr WeightEntry kWeights" << number << "[] = {\n";
+    for (auto [index, offset] : source.entries)
+      writeEntry(program.weights.weights[index], offset);
+    os << "};\n";
+    list << "    {" << quoteForString(source.name) << ", {" << source.fileBytes
+         << ", " << source.headerBytes << ", " << source.headerHash
+         << "u}, kWeights" << number << ", " << source.entries.size() << "},\n";
+  }
+  if (!sources.empty())
+    os << "constexpr WeightsSource kWeightsSources[] = {\n"
+       << sources << "};\n";
+  os << "\n";
+}
+
 void SourceWriter::writeWeightTable() {
+  if (program.options.externalWeights)
+    return writeWeightSources();
   SafetensorsFile file =
       layOutSafetensors(program.weights, program.options, program.modelName);
   os << "// The file that belongs to this code: its size, and its header's "
@@ -135,8 +169,7 @@ void SourceWriter::writeWeightTable() {
      << "constexpr WeightEntry kWeights[] = {\n";
   for (auto [weight, offset] :
        llvm::zip_equal(program.weights.weights, file.fileOffsets))
-    os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
-       << weight.bytes << ", " << weight.blockOffset << "},\n";
+    writeEntry(weight, offset);
   os << "};\n\n";
 }
 
@@ -216,21 +249,21 @@ size_t SourceWriter::writeLaunches() { return StepWriter(program, os).write(); }
 void SourceWriter::writeTensorTable(StringRef kind,
                                     ArrayRef<TensorInfo> tensors) {
   for (auto [number, tensor] : llvm::enumerate(tensors))
-    if (tensor.type.getRank() != 0) {
+    if (tensor.declared.getRank() != 0) {
       os << "static const int64_t " << kind << "Dims" << number << "[] = {";
-      llvm::interleaveComma(tensor.type.getShape(), os);
+      llvm::interleaveComma(tensor.declared.getShape(), os);
       os << "};\n";
     }
   os << "const memplan_tensor_info " << name << "_" << kind << "s[] = {\n";
   for (auto [number, tensor] : llvm::enumerate(tensors)) {
-    Type element = tensor.type.getElementType();
+    Type element = tensor.declared.getElementType();
     if (tensor.isUnsigned && element.isInteger())
       element = IntegerType::get(element.getContext(),
                                  element.getIntOrFloatBitWidth(),
                                  IntegerType::Unsigned);
     os << "    {" << quoteForString(tensor.name) << ", "
-       << getDTypeName(element) << ", " << tensor.type.getRank() << ", ";
-    if (tensor.type.getRank() != 0)
+       << getDTypeName(element) << ", " << tensor.declared.getRank() << ", ";
+    if (tensor.declared.getRank() != 0)
       os << kind << "Dims" << number;
     else
       os << "nullptr";
@@ -241,6 +274,14 @@ void SourceWriter::writeTensorTable(StringRef kind,
   os << "};\n"
      << "size_t " << name << "_num_" << kind << "s(void) { return "
      << tensors.size() << "; }\n\n";
+}
+
+/// How many there are of each type, in the order in which types appear.
+llvm::MapVector<StringRef, size_t> SourceWriter::countGemms() const {
+  llvm::MapVector<StringRef, size_t> counts;
+  for (const GemmObject &gemm : program.emitter.gemms)
+    ++counts[gemm.type];
+  return counts;
 }
 
 void SourceWriter::writeLoad() {
@@ -254,9 +295,14 @@ void SourceWriter::writeLoad() {
      << "    return fail(MEMPLAN_ERROR_ARGUMENT, \"" << name
      << ": weights and arena must be aligned to %zu bytes\", kAlignment);\n"
      << "  if (weights_path)\n"
-     << "    MEMPLAN_TRY(loadWeights(weights_path, kWeightsFile, ";
+     << "    MEMPLAN_TRY("
+     << (program.options.externalWeights ? "loadWeightsFrom(weights_path, "
+                                         : "loadWeights(weights_path, "
+                                           "kWeightsFile, ");
   if (program.weights.weights.empty())
     os << "nullptr, 0";
+  else if (program.options.externalWeights)
+    os << "kWeightsSources, " << program.weightSources.size();
   else
     os << "kWeights, " << program.weights.weights.size();
   os << ", model.weights, kWeightsBytes));\n";
@@ -264,8 +310,10 @@ void SourceWriter::writeLoad() {
     os << "  MEMPLAN_TRY(model.gemmContext.create());\n";
   if (program.countReadbacks() != 0)
     os << "  MEMPLAN_TRY(model.readback.create());\n";
-  for (auto [number, gemm] : llvm::enumerate(program.emitter.gemms))
-    os << wrapAtCommas("MEMPLAN_TRY(model.gemms[" + std::to_string(number) +
+  llvm::StringMap<size_t> numbers;
+  for (const GemmObject &gemm : program.emitter.gemms)
+    os << wrapAtCommas("MEMPLAN_TRY(model." + Emitter::getGemmArray(gemm.type) +
+                           "[" + std::to_string(numbers[gemm.type]++) +
                            "].create(model.gemmContext, " +
                            quoteForString(gemm.node) + ", " + gemm.arguments +
                            "));",
@@ -314,9 +362,11 @@ void SourceWriter::writeLoad() {
      << "  return finish(model, prepare(*model, weights_path), out);\n}\n\n";
   os << "void " << name << "_free(" << name << "_t *model) {\n"
      << "  if (!model)\n    return;\n";
+  for (const auto &entry : countGemms())
+    os << "  for (auto &gemm : model->" << Emitter::getGemmArray(entry.first)
+       << ")\n    gemm.destroy();\n";
   if (hasGemms)
-    os << "  for (auto &gemm : model->gemms)\n    gemm.destroy();\n"
-       << "  model->gemmContext.destroy();\n";
+    os << "  model->gemmContext.destroy();\n";
   if (program.countReadbacks() != 0)
     os << "  model->readback.destroy();\n";
   os << "  deviceFree(model->block);\n  delete model;\n}\n\n";
@@ -521,6 +571,11 @@ std::string writeHeader(const ProgramText &program) {
      << "size_t " << name << "_arena_bytes(void);   /* "
      << formatBytes(program.arenaBytes) << " */\n\n"
      << describeReadbacks(program)
+     << (program.options.externalWeights
+             ? "/* `weights_path` is that of the folder that has the model's "
+               "own files; \"\" is\n"
+               " * the current one. */\n"
+             : "")
      << "/* Reads the weights and prepares for runs. `device_block`: device "
         "memory of\n"
      << " * weights_bytes + arena_bytes, aligned to "

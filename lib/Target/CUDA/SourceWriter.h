@@ -4,6 +4,7 @@
 #define MEMPLAN_LIB_TARGET_CUDA_SOURCEWRITER_H
 
 #include "Emitter.h"
+#include "ExternalWeights.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
 
 namespace memplan {
@@ -11,10 +12,12 @@ namespace memplan {
 /// One input or output of the emitted API.
 struct TensorInfo {
   std::string name;
-  mlir::MemRefType type;
+  mlir::MemRefType type; ///< What the function takes.
   bool isUnsigned = false;
   /// Dims whose extent the run tells, by the number of the extent.
   llvm::SmallVector<std::pair<int64_t, size_t>, 0> runDims;
+  /// What its caller sees: several elements may share a byte.
+  mlir::ShapedType declared = type;
 };
 
 /// A planned buffer's life, for the checked mode.
@@ -36,6 +39,9 @@ struct ProgramText {
   /// Types of the extents that a run tells. They are kept behind the arena and
   /// follow the outputs in the table that launches see.
   std::vector<mlir::MemRefType> extents;
+
+  /// With external weights: where they are.
+  std::vector<WeightSource> weightSources;
 
   /// How often a value is read back from the device, in places of the code.
   size_t countReadbacks() const;

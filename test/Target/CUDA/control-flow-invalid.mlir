@@ -146,18 +146,18 @@ func.func @main(%c: memref<i1>, %x: memref<4x4xf32>, %y: memref<4xf32> {bufferiz
 }
 
 //--- type.mlir
-// CHECK: type.mlir":7:8): error: carries a value of type 'f16', which is unsupported by the CUDA target
+// CHECK: type.mlir":7:8): error: carries a value of type 'f80', which is unsupported by the CUDA target
 func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
-  %h = arith.constant 1.0 : f16
-  %r = scf.for %t = %c0 to %c4 step %c1 iter_args(%s = %h) -> (f16) {
+  %h = arith.constant 1.0 : f80
+  %r = scf.for %t = %c0 to %c4 step %c1 iter_args(%s = %h) -> (f80) {
     linalg.exp ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
-    %n = arith.addf %s, %s : f16
-    scf.yield %n : f16
+    %n = arith.addf %s, %s : f80
+    scf.yield %n : f80
   }
-  %f = arith.extf %r : f16 to f32
+  %f = arith.truncf %r : f80 to f32
   memref.store %f, %y[%c0] : memref<4xf32>
   return
 }

@@ -11,16 +11,15 @@
 // RUN: not memplan-opt %t/conv-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-type.mlir
 // RUN: not memplan-opt %t/conv-wide.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/conv-wide.mlir
 // RUN: not memplan-opt %t/workspace.mlir --emit=cuda --alignment=16 -q -o - 2>&1 | FileCheck %t/workspace.mlir
-// RUN: not memplan-opt %t/matmul-types.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/matmul-types.mlir
 // RUN: not memplan-opt %t/rowwise-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/rowwise-type.mlir
 // RUN: not memplan-opt %t/scalar-type.mlir --emit=cuda -q -o - 2>&1 | FileCheck %t/scalar-type.mlir
 
 //--- type.mlir
-// CHECK: type.mlir":5:{{[0-9]+}}): error: element type 'f16' is unsupported by the CUDA target, which has f32, f64, i1, i8, i16, i32, i64 and index
+// CHECK: type.mlir":5:{{[0-9]+}}): error: element type 'f80' is unsupported by the CUDA target, which has floats of 64 bits and less, i1, i8, i16, i32, i64 and index
 func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
-  %t = memref.alloc() : memref<4xf16>
-  %u = memref.alloc() : memref<4xf16>
-  memref.copy %t, %u : memref<4xf16> to memref<4xf16>
+  %t = memref.alloc() : memref<4xf80>
+  %u = memref.alloc() : memref<4xf80>
+  memref.copy %t, %u : memref<4xf80> to memref<4xf80>
   memref.copy %x, %y : memref<4xf32> to memref<4xf32>
   return
 }
@@ -35,11 +34,11 @@ func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
 }
 
 //--- named.mlir
-// CHECK: named.mlir":5:{{[0-9]+}}): error: scalar of type 'f16' is unsupported by the CUDA target
+// CHECK: named.mlir":5:{{[0-9]+}}): error: scalar of type 'f80' is unsupported by the CUDA target
 func.func @main(%x: memref<4xf32>, %y: memref<4xf32> {bufferize.result}) {
-  %t = memref.alloc() : memref<4xf16>
-  %f = arith.constant 1.0 : f16
-  linalg.fill ins(%f : f16) outs(%t : memref<4xf16>)
+  %t = memref.alloc() : memref<4xf80>
+  %f = arith.constant 1.0 : f80
+  linalg.fill ins(%f : f80) outs(%t : memref<4xf80>)
   return
 }
 
@@ -76,18 +75,18 @@ func.func @main(%x: memref<1x1x8xf32>, %w: memref<1x1x1xf32>, %y: memref<1x1x4xf
 }
 
 //--- conv-type.mlir
-// CHECK: error: {{.*}}convolution of 'i32' and 'i32' to 'i32' is unsupported by the CUDA target, which takes f32; cast the operands first
-func.func @main(%x: memref<1x1x4xi32>, %w: memref<1x1x1xi32>, %y: memref<1x1x4xi32> {bufferize.result}) {
-  memplan.conv ins(%x, %w : memref<1x1x4xi32>, memref<1x1x1xi32>) outs(%y : memref<1x1x4xi32>)
+// CHECK: error: {{.*}}convolution of 'i64' and 'i64' to 'i64' is unsupported by the CUDA target, which takes types of up to 32 bits; cast the operands first
+func.func @main(%x: memref<1x1x4xi64>, %w: memref<1x1x1xi64>, %y: memref<1x1x4xi64> {bufferize.result}) {
+  memplan.conv ins(%x, %w : memref<1x1x4xi64>, memref<1x1x1xi64>) outs(%y : memref<1x1x4xi64>)
       strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
-  ^bb0(%acc: i32):
-    memplan.yield %acc : i32
+  ^bb0(%acc: i64):
+    memplan.yield %acc : i64
   }
   return
 }
 
 //--- conv-wide.mlir
-// CHECK: error: {{.*}}convolution of 'f64' and 'f64' to 'f64' is unsupported by the CUDA target, which takes f32; cast the operands first
+// CHECK: error: {{.*}}convolution of 'f64' and 'f64' to 'f64' is unsupported by the CUDA target, which takes types of up to 32 bits; cast the operands first
 func.func @main(%x: memref<1x1x4xf64>, %w: memref<1x1x1xf64>, %y: memref<1x1x4xf64> {bufferize.result}) {
   memplan.conv ins(%x, %w : memref<1x1x4xf64>, memref<1x1x1xf64>) outs(%y : memref<1x1x4xf64>)
       strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
@@ -114,21 +113,8 @@ func.func @main(%x: memref<64x64xf32>, %v: memref<1028xf32>, %y: memref<64x64xf3
   return
 }
 
-//--- matmul-types.mlir
-// CHECK: error: {{.*}}matrix product of 'f32' and 'f32' to 'f64' is unsupported by the CUDA target, which takes one type
-func.func @main(%a: memref<2x2xf32>, %b: memref<2x2xf32>, %y: memref<2x2xf64> {bufferize.result}) {
-  memplan.matmul ins(%a, %b : memref<2x2xf32>, memref<2x2xf32>) outs(%y : memref<2x2xf64>)
-      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-      extra_maps = [] {
-  ^bb0(%acc: f32):
-    %0 = arith.extf %acc : f32 to f64
-    memplan.yield %0 : f64
-  }
-  return
-}
-
 //--- rowwise-type.mlir
-// CHECK: error: {{.*}}a row reduction in 'i8' is unsupported by the CUDA target, which has f32, f64, i32 and i64
+// CHECK: error: {{.*}}a row reduction in 'i8' is unsupported by the CUDA target, which has f16, bf16, f32, f64, i32 and i64
 func.func @main(%x: memref<2x4xi8>, %y: memref<2xi8> {bufferize.result}) {
   memplan.rowwise ins(%x : memref<2x4xi8>) outs(%y : memref<2xi8>) row_dims = [1]
       combiners = [#memplan.combiner<max>]
@@ -144,13 +130,13 @@ func.func @main(%x: memref<2x4xi8>, %y: memref<2xi8> {bufferize.result}) {
 }
 
 //--- scalar-type.mlir
-// CHECK: error: scalar of type 'i4' is unsupported by the CUDA target
+// CHECK: error: scalar of type 'i5' is unsupported by the CUDA target
 func.func @main(%x: memref<4xi32>, %y: memref<4xi32> {bufferize.result}) {
   linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%x : memref<4xi32>) outs(%y : memref<4xi32>) {
   ^bb0(%e: i32, %old: i32):
-    %0 = arith.trunci %e : i32 to i4
-    %1 = arith.extui %0 : i4 to i32
+    %0 = arith.trunci %e : i32 to i5
+    %1 = arith.extui %0 : i5 to i32
     linalg.yield %1 : i32
   }
   return

@@ -27,11 +27,19 @@ struct CUDAEmitOptions {
   std::string modelHash;
   /// The settings of the compile as a command line; part of the stamp.
   std::string settings;
+  /// Leave weights in the model's files, which load then finds by their paths
+  /// relative to `modelFolder`, beside `weightsName`, the file of what
+  /// `writeWeights` writes: constants that are in no file.
+  bool externalWeights = false;
+  std::string modelFolder, weightsName;
 };
 
 struct EmittedCUDA {
   std::string source; ///< NAME.cu
   std::string header; ///< NAME.h
+  /// Whether `writeWeights` has anything to write; always unless weights are
+  /// external.
+  bool hasOwnWeights = true;
 };
 
 /// Emits the code of the module's one public function. Every op that the target
