@@ -70,11 +70,21 @@ for activation, parameters in (("Relu", {}), ("LeakyRelu", dict(activation_alpha
 add("fused_conv_clip", "FusedConv", [floats(1, 2, 5, 6), floats(4, 2, 3, 3)], activation="Clip", activation_params=[-0.5, 1.0])
 add("fused_conv_sum", "FusedConv", [floats(1, 2, 5, 6), floats(4, 2, 3, 3), floats(4), floats(1, 4, 3, 4)], activation="Relu")
 
+add("transpose_matmul", "TransposeMatMul", [floats(2, 3, 4), floats(2, 5, 4)], transB=1, alpha=2.0)
+
+# --- indices ------------------------------------------------------------------------------------------------------
+
+add("trilu", "Trilu", [floats(2, 3, 4), np.array(1)], constants=[1], upper=0)
+add("gather_nd", "GatherND", [floats(3, 4, 5), np.array([[0, 3], [2, -1]])])
+add("grid_sample", "GridSample", [floats(1, 2, 4, 5), RNG.uniform(-1.2, 1.2, (1, 3, 3, 2)).astype(np.float32)],
+    padding_mode="border", align_corners=1)
+
 # --- norms --------------------------------------------------------------------------------------------------------
 
 G, B = floats(8), floats(8)
 add("layer_norm_1", "LayerNormalization", [X, G, B], outputs=3, domain="", opset=9, axis=-1, epsilon=1e-3)
 add("simplified_layer_norm", "SimplifiedLayerNormalization", [X, G], domain="", epsilon=1e-3)
+add("group_norm_18", "GroupNormalization", [floats(2, 6, 5), floats(3), floats(3)], domain="", opset=18, num_groups=3)
 add("skip_layer_norm", "SkipLayerNormalization", [X, floats(2, 3, 8), G, B], epsilon=1e-4)
 add("skip_layer_norm_all", "SkipLayerNormalization", [X, floats(2, 3, 8), G, B, floats(8)], wanted=["y", "", "", "sum"])
 add("skip_layer_norm_broadcast", "SkipLayerNormalization", [X, floats(1, 3, 8), G])
