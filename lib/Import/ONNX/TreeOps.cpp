@@ -294,7 +294,7 @@ static FailureOr<SmallVector<double>> readNumbers(NodeBuilder &n,
     return failure();
   DenseElementsAttr values = data->values;
   if (!values && data->inFile)
-    values = readElements(data->type, data->inFile->bytes);
+    values = readElements(data->dtype, data->type, data->inFile->bytes);
   for (Attribute value : values.getValues<Attribute>()) {
     if (auto number = dyn_cast<FloatAttr>(value))
       numbers.push_back(number.getValueAsDouble());
