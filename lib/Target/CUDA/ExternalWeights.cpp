@@ -43,7 +43,7 @@ findWeightSources(const WeightsLayout &layout, const CUDAEmitOptions &options,
     WeightAttr place = getPlace(weight);
     if (!place)
       continue;
-    StringRef path = place.getFile().getValue();
+    StringRef path = place.getFile();
     WeightSource &source = files[path];
     if (source.name.empty()) {
       auto name = makeRelative(path, options.modelFolder);
