@@ -308,6 +308,7 @@ llvm::ArrayRef<OpEntry> gatherOps() {
       {"CenterCropPad", 18, kNewestOpset, 2, 2, 1, buildCenterCropPad},
       {"Det", 11, kNewestOpset, 1, 1, 1, buildDet},
       {"GatherND", 11, kNewestOpset, 2, 2, 1, buildGatherND},
+      {"GatherND", 1, kNewestOpset, 2, 2, 1, buildGatherND, "com.microsoft"},
       {"ReverseSequence", 10, kNewestOpset, 2, 2, 1, buildReverseSequence},
       {"SwiGLU", 28, kNewestOpset, 2, 2, 1, buildSwiGLU},
   };

@@ -234,6 +234,8 @@ llvm::ArrayRef<OpEntry> microsoftElementwise() {
       {"FusedGemm", 1, kNewestOpset, 2, 3, 1, buildFusedGemm, kMicrosoft},
       {"FusedMatMul", 1, kNewestOpset, 2, 2, 1, buildFusedMatMul, kMicrosoft},
       {"Gelu", 1, kNewestOpset, 1, 1, 1, buildGelu, kMicrosoft},
+      {"TransposeMatMul", 1, kNewestOpset, 2, 2, 1, buildFusedMatMul,
+       kMicrosoft},
       {"QuickGelu", 1, kNewestOpset, 1, 1, 1, buildQuickGelu, kMicrosoft},
   };
   return kOps;

@@ -294,7 +294,8 @@ static LogicalResult buildGroupNormalization(NodeBuilder &n) {
   if (x.rank() < 2 || groups < 1 || x.dim(1) % groups != 0)
     return n.invalid() << n.inputText(0u) << " has channels that attribute "
                        << "'num_groups' = " << groups << " does not divide";
-  if (int64_t stash = n.intAttr("stash_type", 1); stash != 1)
+  int64_t stash = n.opset < 21 ? 1 : n.intAttr("stash_type", 1);
+  if (stash != 1)
     return n.unsupported() << "attribute 'stash_type' is " << dtypeName(stash)
                            << "; float is accepted";
   SmallVector<int64_t> shape = {x.dim(0), groups, x.dim(1) / groups};
@@ -304,13 +305,23 @@ static LogicalResult buildGroupNormalization(NodeBuilder &n) {
   norm.epsilon = n.floatAttr("epsilon", 1e-5f);
   norm.scale = &n.input(1);
   norm.bias = &n.input(2);
-  AffineMap map = AffineMap::get(
-      shape.size(), 0, {n.b.getAffineDimExpr(1), n.b.getAffineDimExpr(2)},
-      n.context());
+  // Before opset 21 the parameters have one entry per group.
+  bool isPerGroup = n.opset < 21;
+  SmallVector<AffineExpr> exprs = {n.b.getAffineDimExpr(1)};
+  SmallVector<int64_t> view = {groups};
+  if (!isPerGroup) {
+    exprs.push_back(n.b.getAffineDimExpr(2));
+    view.push_back(x.dim(1) / groups);
+  }
+  AffineMap map = AffineMap::get(shape.size(), 0, exprs, n.context());
   for (unsigned i : {1u, 2u}) {
-    if (failed(checkChannels(n, i)))
+    if (isPerGroup && n.input(i).shape() != ArrayRef<int64_t>(groups))
+      return n.invalid() << n.inputText(i)
+                         << " has one entry per group: " << groups
+                         << " is accepted before opset 21";
+    if (!isPerGroup && failed(checkChannels(n, i)))
       return failure();
-    norm.parameters.add(n.input(i), {groups, x.dim(1) / groups}, map);
+    norm.parameters.add(n.input(i), view, map);
   }
   return n.result(reshape(n, norm.build(), x.shape()), x.dtype);
 }
@@ -480,7 +491,7 @@ namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> normalizationOps() {
   static const OpEntry kOps[] = {
       {"BatchNormalization", 1, kNewestOpset, 5, 5, 5, buildBatchNormalization},
-      {"GroupNormalization", 21, kNewestOpset, 3, 3, 1,
+      {"GroupNormalization", 18, kNewestOpset, 3, 3, 1,
        buildGroupNormalization},
       {"InstanceNormalization", 1, kNewestOpset, 3, 3, 1,
        buildInstanceNormalization},

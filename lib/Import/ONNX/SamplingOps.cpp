@@ -307,6 +307,8 @@ llvm::ArrayRef<OpEntry> samplingOps() {
   static const OpEntry kOps[] = {
       {"AffineGrid", 20, kNewestOpset, 2, 2, 1, buildAffineGrid},
       {"GridSample", 16, kNewestOpset, 2, 2, 1, buildGridSample},
+      {"GridSample", 1, kNewestOpset, 2, 2, 1, buildGridSample,
+       "com.microsoft"},
       {"MaxRoiPool", 1, kNewestOpset, 2, 2, 1, buildMaxRoiPool},
       {"RoiAlign", 10, kNewestOpset, 3, 3, 1, buildRoiAlign},
   };

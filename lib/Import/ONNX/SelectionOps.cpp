@@ -504,6 +504,7 @@ llvm::ArrayRef<OpEntry> selectionOps() {
       {"Tile", 1, 5, 3, 3, 1, buildTile},
       {"Tile", 6, kNewestOpset, 2, 2, 1, buildTile},
       {"Trilu", 14, kNewestOpset, 1, 2, 1, buildTrilu},
+      {"Trilu", 1, kNewestOpset, 1, 2, 1, buildTrilu, "com.microsoft"},
   };
   return kOps;
 }
