@@ -53,9 +53,9 @@ def test_transformer_in_4_bits(tmp_path, quick, transformer):
     want = reference.run(tmp_path / "model.onnx", inputs)
     np.testing.assert_allclose(got["encoded"], want["encoded"], atol=0.05)
     _, float_model = run(transformer, inputs, tmp_path / "float", quick, DIMS)
-    # A matrix of 64 by 256 floats would be 64 KiB.
+    # A matrix of 64 by 256 floats would be 64 KiB. A row reduction doesn't write over a residual, as a product does.
     assert model.weights_bytes < float_model.weights_bytes / 3
-    assert model.arena_bytes <= float_model.arena_bytes
+    assert model.arena_bytes <= float_model.arena_bytes + 12 * 64 * 4
 
 
 def test_transformer_in_float16(tmp_path, quick, transformer):
