@@ -45,7 +45,10 @@ def renamed(model: onnx.ModelProto, name_of) -> tuple[onnx.ModelProto, dict[str,
 
 
 def code(text: str) -> str:
-    """C++ without its comments, and with every string the same."""
+    """C++ without its comments, with every string the same, and without where the weights' file, which has a header
+    of names, has what."""
+    text = re.sub(r"kWeightsFile = \{.*?\};", "", text)
+    text = re.sub(r'^( +\{".*", )\d+(, \d+, \d+\},)$', r"\1\2", text, flags=re.M)
     token = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
     stripped = token.sub(lambda m: '""' if m[0][0] == '"' else m[0] if m[0][0] == "'" else " ", text)
     return re.sub(r"\s+", " ", stripped)

@@ -1,10 +1,9 @@
 """Quantized operators: options that the ONNX suite has no case for, and those of com.microsoft, against onnxruntime."""
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import onnx_models as om
 from memplan_tools import compiler, host
@@ -330,6 +329,46 @@ def test_nhwc_conv(tmp_path, quick):
     padded = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
     np.testing.assert_allclose(got, np.einsum("nhwcij,fcij->nhwf", windows, p["w"]) + p["b"], rtol=1e-4, atol=1e-4)
+
+
+# --- elements that share bytes ------------------------------------------------------------------------------------
+
+
+def packed_tensor(name, array, code) -> TensorProto:
+    bits = 2 if code in (TensorProto.INT2, TensorProto.UINT2) else 4
+    return TensorProto(name=name, data_type=code, dims=array.shape, raw_data=host.pack(array, bits).tobytes())
+
+
+@pytest.mark.parametrize("code", [TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2,
+                                  TensorProto.FLOAT4E2M1])
+def test_packed_inputs_outputs_and_weights(tmp_path, quick, code):
+    """Odd numbers of elements; the sizes that the API tells are those of the packed bytes."""
+    dtype = helper.tensor_dtype_to_np_dtype(code)
+    bits = 2 if code in (TensorProto.INT2, TensorProto.UINT2) else 4
+    codes = np.random.default_rng(code).integers(0, 2 ** bits, 15 + 9 * 15).astype(np.uint8)
+    every = host.unpack(host.pack(codes, bits), bits, dtype, [150])
+    x, w = every[:15].reshape(3, 5), every[15:].reshape(9, 5, 3)
+    made = build([om.node("Transpose", ["x"], ["t"]), om.node("Cast", ["w"], ["wf"], to=int(F32)),
+                  om.node("Cast", ["t"], ["tf"], to=int(F32)), om.node("Add", ["wf", "tf"], ["y"])],
+                 [("x", [3, 5], code)], [("t", [5, 3], code), ("y", [9, 5, 3], F32)], opset=25)
+    made.graph.initializer.append(packed_tensor("w", w, code))
+    compiler.emit_cuda(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
+    with host.HostModel(tmp_path / "out/m", **quick) as model:
+        assert model.inputs[0].bytes == model.outputs[0].bytes == -(-15 * bits // 8)
+        assert model.weights_bytes == 256  # 135 elements are 34 or 68 bytes, aligned
+        got = model.run({"x": x})
+    np.testing.assert_array_equal(got["t"].view(np.uint8), x.T.view(np.uint8) if x.T.flags.c_contiguous
+                                  else np.ascontiguousarray(x.T).view(np.uint8))
+    np.testing.assert_array_equal(got["y"], w.astype(np.float32) + x.T.astype(np.float32))
+
+
+def test_packed_data_of_wrong_length(tmp_path):
+    made = build([om.node("Cast", ["w"], ["y"], to=int(F32))], [("x", [1], F32)], [("y", [5, 5], F32)], opset=25)
+    tensor = packed_tensor("w", np.zeros((5, 5), np.uint8), TensorProto.UINT4)
+    tensor.raw_data = tensor.raw_data[:-1]
+    made.graph.initializer.append(tensor)
+    done = compiler.run(om.write(made, tmp_path / "m.onnx"), "--emit=cuda", "-q", "-o", tmp_path / "out/m", check=False)
+    assert done.returncode == compiler.EXIT["invalid"] and "has 12 bytes of data, expected 13" in done.stderr, done.stderr
 
 
 # --- what must be refused -----------------------------------------------------------------------------------------

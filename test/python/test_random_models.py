@@ -15,11 +15,12 @@ from memplan_tools import compiler, host, reference
 from memplan_tools.compare import assert_close
 from plan_check import check_plan
 from random_models import Generator
+from random_run_sizes import RunSizeGenerator
 from random_subgraphs import ControlFlowGenerator
 
 pytestmark = pytest.mark.usefixtures("memplan_opt")
 
-KINDS = {"straight": Generator, "subgraphs": ControlFlowGenerator}
+KINDS = {"straight": Generator, "subgraphs": ControlFlowGenerator, "run_sizes": RunSizeGenerator}
 COUNT = int(os.environ.get("MEMPLAN_RANDOM_MODELS", "100"))
 #: Models in a library: the host compiler takes most of the time, and most of that is the same for one and for many.
 BATCH = 20

@@ -139,6 +139,20 @@ def test_nonzero(check, shape):
           [("y", [len(shape), "n"], INT64), ("z", ["n"], om.FLOAT), ("sum", [], om.FLOAT), ("shape", [2], INT64)], runs)
 
 
+def test_views(check):
+    """Also where the bound is 1, as are other dims."""
+    r = np.random.default_rng(7)
+    nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("Reshape", ["y", "a"], ["p"]), om.node("Reshape", ["y", "b"], ["q"]),
+             om.node("Flatten", ["q"], ["f"]), om.node("Compress", ["one", "d"], ["u"], axis=0), om.node("Reshape", ["u", "a"], ["v"]),
+             om.node("Unsqueeze", ["u", "zero"], ["w"]), om.node("Flatten", ["w"], ["g"], axis=2)]
+    check(nodes, [om.value("x", [5, 4]), om.value("c", [5], BOOL), om.value("one", [1, 4]), om.value("d", [1], BOOL)],
+          [("p", ["n", 1, 4], om.FLOAT), ("q", ["n", 2, 2], om.FLOAT), ("f", ["n", 4], om.FLOAT), ("v", ["m", 1, 4], om.FLOAT),
+           ("g", ["m", 4], om.FLOAT)],
+          [{"x": r.standard_normal((5, 4)).astype(np.float32), "c": r.uniform(size=5) < p, "one": np.ones((1, 4), np.float32),
+            "d": np.array([p > 0.5])} for p in (0, .6, 1)],
+          [om.tensor("a", np.array([-1, 1, 4])), om.tensor("b", np.array([0, 2, 2])), om.tensor("zero", np.array([0]))])
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_compress(check, axis):
     r = np.random.default_rng(1)
@@ -208,6 +222,10 @@ def test_what_is_known_has_its_true_shape(tmp_path, quick):
     (om.node("Softmax", ["y"], ["z"], axis=0), "is computed along dim 0"),
     (om.node("Add", ["y", "x"], ["z"]), "meets another tensor in dim 0"),
     (om.node("Reshape", ["y", "flat"], ["z"]), "dim 0 is not apart"),
+    (om.node("Reshape", ["y", "given"], ["z"]), "dim 0 is not apart"),  # 5x4: 5 is the bound, not the extent
+    (om.node("Reshape", ["y", "folded"], ["z"]), "dim 0 is not apart"),  # 5 rows, of as many elements as there are
+    (om.node("Flatten", ["y"], ["z"], axis=0), "dim 0 is not apart"),
+    (om.node("Flatten", ["y"], ["z"], axis=1), None),
     (om.node("GatherND", ["y", "pairs"], ["z"]), "is indexed in dim 0"),
     (om.node("Slice", ["y", "back", "flat"], ["z"]), "is sliced in dim 0"),
     (om.node("ReduceMean", ["y"], ["z"], axes=[0]), "whose extent only the run tells"),
@@ -217,7 +235,7 @@ def test_what_is_known_has_its_true_shape(tmp_path, quick):
 ])
 def test_operators_without_a_rule_refuse(tmp_path, node, message):
     nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("MatMul", ["y", "m"], ["w"]), node]
-    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("pairs", np.array([[0, 1]])),
+    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("given", np.array([5, 4])), om.tensor("folded", np.array([5, -1])), om.tensor("pairs", np.array([[0, 1]])),
                  om.tensor("back", np.array([-2])), om.tensor("m", np.eye(4, dtype=np.float32))]
     made = om.model(nodes, [om.value("x", [5, 4]), om.value("c", [5], BOOL)], [om.value("z", None)], constants)
     done = compiler.run(om.write(made, tmp_path / "m.onnx"), "--emit=cuda", "-q", "-o", tmp_path / "m", check=False)

@@ -113,6 +113,35 @@ static void dropPlan(ModuleOp module) {
   });
 }
 
+/// Whether brackets are open more than kDeepest deep at once. MLIR's parser
+/// recurses with them, and ends the process where the stack does.
+static bool nestsTooDeep(StringRef text) {
+  constexpr int64_t kDeepest = 500;
+  int64_t brackets = 0, angles = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    StringRef rest = text.substr(i);
+    if (rest.starts_with("\"")) {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (rest.starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (rest.starts_with("->") || rest.starts_with(">=")) {
+      ++i;
+    } else if (StringRef("{[(").contains(rest.front())) {
+      ++brackets;
+    } else if (StringRef("}])").contains(rest.front())) {
+      brackets = std::max<int64_t>(brackets - 1, 0);
+    } else if (rest.starts_with("<")) {
+      ++angles;
+    } else if (rest.starts_with(">")) {
+      angles = std::max<int64_t>(angles - 1, 0);
+    }
+    if (brackets > kDeepest || angles > kDeepest)
+      return true;
+  }
+  return false;
+}
+
 bool isONNX(StringRef path) { return path.ends_with_insensitive(".onnx"); }
 
 OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
@@ -150,6 +179,12 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
     error(context) << "cannot read '" << options.input
                    << "': " << failure.message();
     code = ExitCode::UsageOrIO;
+    return nullptr;
+  }
+  if (nestsTooDeep((*buffer)->getBuffer())) {
+    error(context) << "'" << options.input
+                   << "' nests brackets more than 500 deep";
+    code = ExitCode::InvalidModel;
     return nullptr;
   }
   auto module = parseSourceString<ModuleOp>(

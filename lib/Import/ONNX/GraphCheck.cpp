@@ -213,6 +213,10 @@ void Sorter::takeNeeded(CheckedGraph &result) {
 }
 
 LogicalResult Sorter::run() {
+  if (graph.hasSparseInitializers)
+    return reporter.error(ImportErrorKind::Unsupported)
+           << "the graph" << place
+           << " has sparse initializers; dense ones are accepted";
   if (failed(defineNames()) || failed(collectReads()))
     return failure();
   // All nodes are checked, also those that no output needs.

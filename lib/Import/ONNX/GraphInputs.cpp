@@ -47,6 +47,11 @@ LogicalResult GraphInputs::addTensor(const ValueInfo &input, std::string name,
            << "graph input " << quoted(leaf->name)
            << " has no shape; give --input-shape " << leaf->name
            << "=N0xN1x...";
+  if (leaf->shape->size() > kHighestRank)
+    return reporter.error(ImportErrorKind::Unsupported)
+           << "graph input " << quoted(leaf->name) << " has rank "
+           << leaf->shape->size() << "; ranks up to " << kHighestRank
+           << " are accepted";
   leaves.push_back(leaf);
   return success();
 }

@@ -104,6 +104,10 @@ struct Graph {
   bool hasSparseInitializers = false;
 };
 
+/// Tensors of higher rank come from no model; what is built for each dim would
+/// make much of a small file.
+inline constexpr int64_t kHighestRank = 64;
+
 /// Subgraphs within subgraphs up to this depth are decoded.
 inline constexpr int kDeepestSubgraph = 32;
 

@@ -23,10 +23,6 @@ LogicalResult GraphImporter::addInitializers(Scope &scope) {
       scope.tensors[tensor->name] = tensor;
     return success();
   }
-  if (graph.hasSparseInitializers)
-    return reporter.error(ImportErrorKind::Unsupported)
-           << "the graph" << scope.place
-           << " has sparse initializers; dense ones are accepted";
   for (const Tensor &tensor : graph.initializers) {
     FailureOr<TensorData> data =
         checkTensor(tensor, "initializer " + quoted(tensor.name) + scope.place,

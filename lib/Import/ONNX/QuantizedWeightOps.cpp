@@ -94,6 +94,57 @@ static LogicalResult buildDynamicQuantizeMatMul(NodeBuilder &n) {
   return buildScaledProduct(n, lhs, *b, 4);
 }
 
+/// A with scale and zero point, B the same, C (int32, quantized as the product
+/// is), scale and zero point of the result: without those it is of floats.
+static LogicalResult buildQGemm(NodeBuilder &n) {
+  auto a = readOperand(n, 0, 1, 2), b = readOperand(n, 3, 4, 5);
+  if (failed(a) || failed(b))
+    return failure();
+  double alpha = n.floatAttr("alpha", 1);
+  bool transA = n.intAttr("transA", 0) != 0,
+       transB = n.intAttr("transB", 0) != 0;
+  if (n.input(0).rank() != 2 || n.input(3).rank() != 2)
+    return n.invalid() << "matrices are accepted, found " << n.inputText(0u)
+                       << " and " << n.inputText(3);
+  bool hasC = n.hasInput(6), isQuantized = n.hasInput(7);
+  DType to = n.hasInput(8)  ? n.input(8).dtype
+             : isQuantized ? n.input(0).dtype
+                           : DType::f32();
+  SmallVector<ImportedTensor *> more;
+  if (hasC) {
+    if (n.input(6).dtype != DType::i32())
+      return n.invalid() << n.inputText(6) << " is C; int32 is accepted";
+    more.push_back(&n.input(6));
+  }
+  if (isQuantized && failed(checkOneScale(n, 7, 8, to, /*isOptional=*/true)))
+    return failure();
+  for (unsigned i : {7u, 8u})
+    if (n.hasInput(i))
+      more.push_back(&n.input(i));
+  Value y = buildMatrixProduct(
+      n, *a, *b, to,
+      [&](OpBuilder &at, Location loc, Value sum, ArrayRef<Value> scalars) {
+        ArrayRef<Value> scales = scalars.take_front(2);
+        scalars = scalars.drop_front(2);
+        if (hasC) {
+          sum = arith::AddIOp::create(at, loc, sum, scalars.front());
+          scalars = scalars.drop_front();
+        }
+        Scalars s(at, loc, DType::f32());
+        Value factor = s.mul(scales[0], scales[1]);
+        if (alpha != 1)
+          factor = s.mul(factor, s.number(alpha));
+        if (!isQuantized)
+          return scaleSum(at, loc, sum, {factor});
+        factor = s.div(factor, castScalar(at, loc, scalars[0], n.input(7).dtype,
+                                          DType::f32()));
+        return roundToInteger(at, loc, scaleSum(at, loc, sum, {factor}),
+                              n.hasInput(8) ? scalars[1] : Value(), to);
+      },
+      more, transA, transB);
+  return n.result(y, to);
+}
+
 //===----------------------------------------------------------------------===//
 // Weights in blocks
 //===----------------------------------------------------------------------===//
@@ -347,6 +398,7 @@ llvm::ArrayRef<OpEntry> quantizedWeightOps() {
        kMicrosoft},
       {"MatMulNBits", 1, 1, 3, 6, 1, buildMatMulNBits, kMicrosoft},
       {"NhwcConv", 1, 1, 2, 3, 1, buildNhwcConv, kMicrosoft},
+      {"QGemm", 1, 1, 6, 9, 1, buildQGemm, kMicrosoft},
   };
   return kOps;
 }

@@ -105,40 +105,68 @@ static LogicalResult transposeRule(NodeBuilder &n, BuildFn build) {
   return success();
 }
 
-/// A dim of the run stays a dim of its own: what is before and after it has as
-/// many elements as it had.
+/// How many elements dims have; no more than a tensor whose size was checked.
+static int64_t product(ArrayRef<int64_t> extents) {
+  int64_t result = 1;
+  for (int64_t extent : extents)
+    result *= extent;
+  return result;
+}
+
+static LogicalResult refuseShape(NodeBuilder &n, int64_t dim) {
+  return n.unsupported()
+         << n.inputText(0u) << " takes the shape "
+         << shapeText(n.getResults().front().shape()) << ", in which its dim "
+         << dim
+         << " is not apart, whose extent only the run tells; one that an entry "
+            "-1 or 0 alone stands for is accepted";
+}
+
+/// A dim of the run is what entry -1 or 0 stands for; an extent that is given
+/// would only be right by chance. What is before and after it has as many
+/// elements as it had.
 static LogicalResult reshapeRule(NodeBuilder &n, BuildFn build) {
   if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
   ImportedTensor &x = n.input(0);
   ArrayRef<int64_t> shape = n.getResults().front().shape();
-  if (n.getResults().front().aliasOf)
-    return success();
-  auto product = [](ArrayRef<int64_t> extents) {
-    int64_t result = 1; // no larger than the tensor, whose size was checked
-    for (int64_t extent : extents)
-      result *= extent;
-    return result;
-  };
+  SmallVector<int64_t> wanted = *n.ints(1, "the shape");
+  bool zeroCopies = n.opset < 14 || n.intAttr("allowzero", 0) == 0;
   for (const RunDim &entry : x.runDims) {
-    std::optional<int64_t> found;
-    int64_t before = product(x.shape().take_front(entry.dim));
-    for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i)
-      if (shape[i] == x.dim(entry.dim) &&
-          product(shape.take_front(i)) == before) {
-        if (found || x.numElements() == 0)
-          return n.unsupported()
-                 << n.inputText(0u) << " takes the shape " << shapeText(shape)
-                 << ", of which it is not clear where its dim " << entry.dim
-                 << " is, whose extent only the run tells";
+    int64_t dim = entry.dim, found = -1;
+    for (int64_t i = 0; i < static_cast<int64_t>(wanted.size()); ++i) {
+      bool isOpen = wanted[i] == -1;
+      bool isCopy = wanted[i] == 0 && zeroCopies && i == dim;
+      if ((isOpen || isCopy) &&
+          product(shape.take_front(i)) == product(x.shape().take_front(dim)) &&
+          product(shape.drop_front(i + 1)) ==
+              product(x.shape().drop_front(dim + 1)))
         found = i;
-      }
-    if (!found)
-      return n.unsupported()
-             << n.inputText(0u) << " takes the shape " << shapeText(shape)
-             << ", in which its dim " << entry.dim
-             << " is not apart, whose extent only the run tells";
-    n.setRunDim(0, *found, entry.extent);
+    }
+    if (found < 0 || n.getResults().front().runExtent(found))
+      return refuseShape(n, dim);
+    n.setRunDim(0, found, entry.extent);
+  }
+  return success();
+}
+
+/// Alone in its half, but for extents of 1.
+static LogicalResult flattenRule(NodeBuilder &n, BuildFn build) {
+  if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
+    return failure();
+  ImportedTensor &x = n.input(0);
+  int64_t axis = n.intAttr("axis", 1);
+  axis = axis < 0 ? axis + x.rank() : axis;
+  for (const RunDim &entry : x.runDims) {
+    bool isInner = entry.dim >= axis;
+    ArrayRef<int64_t> half =
+        isInner ? x.shape().drop_front(axis) : x.shape().take_front(axis);
+    int64_t place = isInner ? entry.dim - axis : entry.dim;
+    if (product(half.take_front(place)) != 1 ||
+        product(half.drop_front(place + 1)) != 1 ||
+        n.getResults().front().runExtent(isInner))
+      return refuseShape(n, entry.dim);
+    n.setRunDim(0, isInner, entry.extent);
   }
   return success();
 }
@@ -477,7 +505,8 @@ static const llvm::StringMap<Rule> &rules() {
     map["Compress"] = compressRule;
     map["Concat"] = concatRule;
     map["Dropout"] = dropoutRule;
-    map["Flatten"] = map["Reshape"] = reshapeRule;
+    map["Flatten"] = flattenRule;
+    map["Reshape"] = reshapeRule;
     map["Gather"] = gatherRule;
     map["GatherElements"] = gatherElementsRule;
     map["GatherND"] = gatherNDRule;

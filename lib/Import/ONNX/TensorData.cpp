@@ -152,6 +152,10 @@ FailureOr<TensorData> memplan::onnx::checkTensor(const Tensor &tensor,
   if (tensor.isSegment)
     return reporter.error(ImportErrorKind::Unsupported)
            << owner << " is stored in segments; one piece is accepted";
+  if (tensor.dims.size() > kHighestRank)
+    return reporter.error(ImportErrorKind::Unsupported)
+           << owner << " has rank " << tensor.dims.size() << "; ranks up to "
+           << kHighestRank << " are accepted";
   for (int64_t extent : tensor.dims)
     if (extent < 0)
       return reporter.invalid()
