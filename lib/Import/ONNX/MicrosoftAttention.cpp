@@ -47,6 +47,9 @@ LogicalResult MicrosoftAttention::readHeads() {
   if (heads < 1)
     return n.invalid() << "attribute 'num_heads' is " << heads
                        << "; 1 and up is accepted";
+  for (unsigned i = 0; i < std::min(n.numInputs(), 4u); ++i)
+    if (n.hasInput(i) && n.input(i).numElements() == 0)
+      return n.invalid() << n.inputText(i) << " has no elements";
   return n.floatInput(0);
 }
 

@@ -191,6 +191,13 @@ Value RowNorm::statistic(bool isMean) {
 /// Adds a parameter that broadcasts to the whole of x.
 static LogicalResult addBroadcastParameter(RowNorm &norm,
                                            ImportedTensor &parameter) {
+  bool hasType = parameter.dtype == norm.x.dtype ||
+                 (parameter.dtype.isFloat() && parameter.dtype.bits() <= 32 &&
+                  norm.x.dtype.bits() <= 32);
+  if (!hasType)
+    return norm.n.invalid()
+           << norm.n.inputText(parameter) << " and " << norm.n.inputText(norm.x)
+           << " differ in element type";
   auto fits = broadcastShapes({parameter.shape(), norm.x.shape()});
   if (!fits || ArrayRef<int64_t>(*fits) != norm.x.shape())
     return norm.n.invalid()
