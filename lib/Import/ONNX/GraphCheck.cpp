@@ -214,7 +214,7 @@ void Sorter::takeNeeded(CheckedGraph &result) {
 
 LogicalResult Sorter::run() {
   if (graph.hasSparseInitializers)
-    return reporter.error(ImportErrorKind::Unsupported)
+    return reporter.error(memplan::ImportErrorKind::Unsupported)
            << "the graph" << place
            << " has sparse initializers; dense ones are accepted";
   if (failed(defineNames()) || failed(collectReads()))

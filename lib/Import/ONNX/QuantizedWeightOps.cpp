@@ -107,7 +107,7 @@ static LogicalResult buildQGemm(NodeBuilder &n) {
     return n.invalid() << "matrices are accepted, found " << n.inputText(0u)
                        << " and " << n.inputText(3);
   bool hasC = n.hasInput(6), isQuantized = n.hasInput(7);
-  DType to = n.hasInput(8)  ? n.input(8).dtype
+  DType to = n.hasInput(8) ? n.input(8).dtype
              : isQuantized ? n.input(0).dtype
                            : DType::f32();
   SmallVector<ImportedTensor *> more;
