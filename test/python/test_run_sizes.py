@@ -230,12 +230,13 @@ def test_what_is_known_has_its_true_shape(tmp_path, quick):
     (om.node("Slice", ["y", "back", "flat"], ["z"]), "is sliced in dim 0"),
     (om.node("ReduceMean", ["y"], ["z"], axes=[0]), "whose extent only the run tells"),
     (om.node("ArgMax", ["y"], ["z"], axis=0, select_last_index=1), "has its last extreme sought along dim 0"),
+    (om.node("Gemm", ["y", "m", "own"], ["z"]), "an extent that only the run tells"),
     (om.node("Unique", ["y"], ["z"]), "an extent that only the run tells"),
     (om.node("Transpose", ["w"], ["z"]), None),
 ])
 def test_operators_without_a_rule_refuse(tmp_path, node, message):
     nodes = [om.node("Compress", ["x", "c"], ["y"], axis=0), om.node("MatMul", ["y", "m"], ["w"]), node]
-    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("given", np.array([5, 4])), om.tensor("folded", np.array([5, -1])), om.tensor("pairs", np.array([[0, 1]])),
+    constants = [om.tensor("zero", np.array(0)), om.tensor("flat", np.array([-1])), om.tensor("own", np.ones((5, 4), np.float32)), om.tensor("given", np.array([5, 4])), om.tensor("folded", np.array([5, -1])), om.tensor("pairs", np.array([[0, 1]])),
                  om.tensor("back", np.array([-2])), om.tensor("m", np.eye(4, dtype=np.float32))]
     made = om.model(nodes, [om.value("x", [5, 4]), om.value("c", [5], BOOL)], [om.value("z", None)], constants)
     done = compiler.run(om.write(made, tmp_path / "m.onnx"), "--emit=cuda", "-q", "-o", tmp_path / "m", check=False)

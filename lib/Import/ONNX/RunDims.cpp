@@ -354,7 +354,11 @@ static LogicalResult batchNormRule(NodeBuilder &n, BuildFn build) {
 }
 
 static LogicalResult gemmRule(NodeBuilder &n, BuildFn build) {
-  if (n.intAttr("transA", 0) != 0 && failed(onlyRunDimsOf(n, {})))
+  // Neither may the rows be those of A's transpose, nor C have rows of its own.
+  bool hasOwnRows =
+      n.hasInput(2) && n.input(2).rank() == 2 && n.input(2).dim(0) != 1;
+  if ((n.intAttr("transA", 0) != 0 || hasOwnRows) &&
+      failed(onlyRunDimsOf(n, {})))
     return failure();
   return sampleRule(n, build);
 }
