@@ -42,7 +42,8 @@ def add_model(folder: Path, model: Path, dims: dict[str, int], flags=(), with_on
     name = model.stem
     folder.mkdir(parents=True, exist_ok=True)
     compiler.emit_cuda(model, folder / name, dims, "-q", *flags)
-    if f"{compiler.identifier(name)}_output_shape" in (folder / f"{name}.h").read_text():
+    c_name = compiler.identifier(folder / f"{name}.h")
+    if f"{c_name}_output_shape" in (folder / f"{name}.h").read_text():
         raise SystemExit(f"{model}: only the run tells the size of an output, which a bundle can't compare")
     plan = compiler.plan(model, dims, *flags)
     (folder / "plan.json").write_text(json.dumps(plan, indent=1) + "\n")
@@ -55,7 +56,7 @@ def add_model(folder: Path, model: Path, dims: dict[str, int], flags=(), with_on
             onnx.save(loaded, folder / "model.onnx")
     about = {k: plan[k] for k in ("weights_bytes", "arena_bytes", "lower_bound_bytes", "lower_bound_proof", "optimal")}
     about["no_reuse_bytes"] = compiler.plan(model, dims, "--no-reuse")["no_reuse_bytes"]
-    return {"name": name, "c_name": compiler.identifier(name), "dims": dims, **about,
+    return {"name": name, "c_name": c_name, "dims": dims, **about,
             "relative": compare.RELATIVE, "absolute": compare.ABSOLUTE,
             "inputs": _tensors(folder, "input", inputs), "outputs": _tensors(folder, "expected", outputs)}
 

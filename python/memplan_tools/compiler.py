@@ -22,10 +22,9 @@ def tool(name: str = "memplan-opt") -> Path:
     raise FileNotFoundError(f"{name} is in none of {', '.join(map(str, folders))}; build it, or set MEMPLAN_BIN")
 
 
-def identifier(name: str) -> str:
-    """The C identifier that emitted functions begin with, for files called `name`."""
-    ident = re.sub(rb"[^A-Za-z0-9_]", b"_", os.fsencode(name)).decode()
-    return f"model_{ident}" if not ident or ident[0].isdigit() else ident
+def identifier(header) -> str:
+    """The C identifier that the functions of an emitted header begin with."""
+    return re.search(r"size_t (\w+)_weights_bytes\(void\)", Path(header).read_text())[1]
 
 
 def run(*arguments, check: bool = True, **options) -> subprocess.CompletedProcess:

@@ -155,7 +155,7 @@ class HostModel:
     def __init__(self, prefix, folder=None, checked: bool = False, flags: tuple[str, ...] = ("-O2",),
                  precompiled=None, library=None, weights=None):
         prefix = Path(prefix)
-        self.name = identifier(prefix.name)
+        self.name = identifier(prefix.with_name(prefix.name + ".h"))
         library = library or build_library(prefix, folder or prefix.parent, checked, flags, precompiled)
         self.library = ctypes.CDLL(str(library), mode=os.RTLD_LOCAL | os.RTLD_NOW)
         self._handle = ctypes.c_void_p()

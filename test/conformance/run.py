@@ -46,8 +46,9 @@ def unexpected(results: list[harness.Result], known: dict) -> list[str]:
 def summary(results: list[harness.Result]) -> str:
     count = collections.Counter(r.outcome for r in results)
     order = ("pass", "drawn", "unsupported", "wrong", "error")
+    rounded = sum(r.outcome == "pass" and r.reason == harness.ROUNDING for r in results)
     return (f"{len(results)} cases: " + ", ".join(f"{count[o]} {o}" for o in order) +
-            f" ({100 * count['pass'] / max(1, len(results)):.1f} % pass)")
+            f" ({100 * count['pass'] / max(1, len(results)):.1f} % pass; {rounded} of these {harness.ROUNDING})")
 
 
 def main() -> int:

@@ -191,3 +191,13 @@ def test_refused(tmp_path, name):
     assert done.returncode in (compiler.EXIT["unsupported"], compiler.EXIT["invalid"]), done.stderr
     assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_global_lp_pool(tmp_path, quick):
+    made = om.model([om.node("GlobalLpPool", ["x"], ["y"], p=3)], [om.value("x", [2, 3, 4, 5])],
+                    [om.value("y", [2, 3, 1, 1])])
+    compiler.emit_cuda(om.write(made, tmp_path / "m.onnx"), tmp_path / "out/m")
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    want = (np.abs(x.astype(np.float64)) ** 3).sum(axis=(2, 3), keepdims=True) ** (1 / 3)
+    with host.HostModel(tmp_path / "out/m", **quick) as model:
+        np.testing.assert_allclose(model.run({"x": x})["y"], want, rtol=1e-5)

@@ -1,5 +1,5 @@
 """RNN, GRU and LSTM with every attribute against ONNX Runtime, in the checked build. The cases of the ONNX backend
-test-suite are in test_node_cases.py."""
+test-suite are in test/conformance."""
 
 import numpy as np
 import pytest

@@ -272,12 +272,26 @@ static std::string getPrefix(const DriverOptions &options) {
   return options.output;
 }
 
-/// A C identifier made of the prefix's last part.
+/// A C identifier made of the prefix's last part. NAME_t must be no type of the
+/// C library's or CUDA's.
 static std::string getIdentifier(StringRef prefix) {
+  static constexpr StringLiteral kTaken[] = {
+      "blkcnt",    "blksize",    "clock",   "clockid", "cudaError",
+      "cudaEvent", "cudaStream", "dev",     "div",     "fpos",
+      "gid",       "id",         "imaxdiv", "ino",     "int16",
+      "int32",     "int64",      "int8",    "intmax",  "intptr",
+      "key",       "ldiv",       "lldiv",   "locale",  "loff",
+      "max_align", "mbstate",    "mode",    "nlink",   "nullptr",
+      "off",       "pid",        "ptrdiff", "pthread", "quad",
+      "register",  "sigset",     "size",    "ssize",   "suseconds",
+      "time",      "timer",      "uid",     "uint16",  "uint32",
+      "uint64",    "uint8",      "uintmax", "uintptr", "useconds",
+      "wchar",     "wint"};
   std::string name;
   for (char c : llvm::sys::path::filename(prefix))
     name += llvm::isAlnum(c) ? c : '_';
-  if (name.empty() || llvm::isDigit(name.front()))
+  if (name.empty() || llvm::isDigit(name.front()) ||
+      llvm::is_contained(kTaken, name))
     name = "model_" + name;
   return name;
 }
