@@ -97,27 +97,47 @@ Error OutputFiles::commit() {
     if (Error failed = writeSpecial(output))
       return failed;
   special.clear();
-  // Files that belong together: when one can't be moved, or a signal comes,
-  // those that were are taken back, so that no new file stands beside an old
-  // one.
-  for (size_t i = 0; i < pending.size(); ++i) {
-    Error failed = pending[i].file.keep(pending[i].path);
-    if (!failed) {
-      sys::RemoveFileOnSignal(pending[i].path);
+  return moveAll();
+}
+
+Error OutputFiles::moveAll() {
+  std::vector<Moved> moved;
+  auto undo = [&](StringRef path, std::error_code code) {
+    for (const Moved &file : llvm::reverse(moved)) {
+      (void)sys::fs::rename(file.to, file.from);
+      sys::DontRemoveFileOnSignal(file.to);
+    }
+    return fileError(path, code);
+  };
+  auto move = [&](StringRef from, StringRef to) {
+    std::error_code code = sys::fs::rename(from, to);
+    if (code)
+      return code;
+    moved.push_back({from.str(), to.str()});
+    sys::RemoveFileOnSignal(to);
+    return code;
+  };
+  std::vector<std::string> old;
+  for (const Pending &output : pending) {
+    if (!sys::fs::exists(output.path))
       continue;
-    }
-    for (size_t moved = 0; moved < i; ++moved) {
-      (void)sys::fs::remove(pending[moved].path);
-      sys::DontRemoveFileOnSignal(pending[moved].path);
-    }
-    consumeError(pending[i].file.discard());
-    std::error_code code = errorToErrorCode(std::move(failed));
-    Error error = fileError(pending[i].path, code);
-    pending.erase(pending.begin(), pending.begin() + i + 1);
-    return error;
+    old.push_back(output.file.TmpName + ".old");
+    if (std::error_code code = move(output.path, old.back()))
+      return undo(output.path, code);
   }
+  // Not by TempFile::keep(path), which copies where it can't rename, and then
+  // leaves the temporary file.
   for (const Pending &output : pending)
+    if (std::error_code code = move(output.file.TmpName, output.path))
+      return undo(output.path, code);
+  for (Pending &output : pending) {
+    consumeError(output.file.keep());
     sys::DontRemoveFileOnSignal(output.path);
+  }
+  for (const std::string &path : old) {
+    (void)sys::fs::remove(path);
+    sys::DontRemoveFileOnSignal(path);
+  }
   pending.clear();
   return Error::success();
 }

@@ -36,7 +36,14 @@ private:
     std::string content;
     std::string path;
   };
+  struct Moved {
+    std::string from, to;
+  };
   static llvm::Error writeSpecial(const Special &output);
+  /// All files to their places, or none: when one can't be moved, those that
+  /// were are taken back and what was there before returns, so that no new
+  /// file stands beside an old one. A signal meanwhile removes them all.
+  llvm::Error moveAll();
 
   std::vector<Pending> pending;
   std::vector<Special> special;

@@ -7,6 +7,7 @@
 #include "memplan/Analysis/ArenaVerifier.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
+#include "memplan/Support/MappedPages.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
 #include "memplan/Target/Report/Peak.h"
 #include "memplan/Target/Report/PlanReport.h"
@@ -197,21 +198,15 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
   return module;
 }
 
-/// SHA-256 of the model's own file, in hex. Its pages are given back as they
-/// have been read.
+/// SHA-256 of the model's own file, in hex.
 static std::string hashFile(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
     return "unknown";
-  constexpr size_t kPiece = 1 << 25;
   llvm::SHA256 hash;
-  StringRef rest = (*buffer)->getBuffer();
-  while (!rest.empty()) {
-    hash.update(rest.take_front(kPiece));
-    rest = rest.drop_front(std::min(rest.size(), kPiece));
-    (*buffer)->dontNeedIfMmap();
-  }
+  forEachPiece(**buffer, (*buffer)->getBuffer(),
+               [&](StringRef piece) { hash.update(piece); });
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 

@@ -3,6 +3,7 @@
 #include "ModelFile.h"
 
 #include "memplan/Support/CheckedMath.h"
+#include "memplan/Support/MappedPages.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA1.h"
@@ -166,17 +167,11 @@ ModelFile::openExternal(StringRef location, const std::string &owner,
   return result;
 }
 
-/// SHA-1 in hex. Pages are given back as they have been read, so that a file of
-/// many gigabytes takes little memory.
-static std::string hashContent(llvm::MemoryBuffer &buffer) {
-  constexpr size_t kPiece = 1 << 25;
+/// SHA-1 in hex.
+static std::string hashContent(const llvm::MemoryBuffer &buffer) {
   llvm::SHA1 hash;
-  StringRef rest = buffer.getBuffer();
-  while (!rest.empty()) {
-    hash.update(rest.take_front(kPiece));
-    rest = rest.drop_front(std::min(rest.size(), kPiece));
-    buffer.dontNeedIfMmap();
-  }
+  forEachPiece(buffer, buffer.getBuffer(),
+               [&](StringRef piece) { hash.update(piece); });
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 

@@ -5,6 +5,7 @@
 #include "CppText.h"
 #include "ExternalWeights.h"
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Support/MappedPages.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/Support/EndianStream.h"
@@ -129,19 +130,6 @@ private:
 };
 } // namespace
 
-/// Pages are given back as they have been written, so that weights of many
-/// gigabytes take little memory.
-static void writePieces(llvm::MemoryBuffer &buffer, StringRef bytes,
-                        llvm::raw_ostream &os) {
-  constexpr size_t kPiece = 1 << 25;
-  while (!bytes.empty()) {
-    os << bytes.take_front(kPiece);
-    bytes = bytes.drop_front(std::min(bytes.size(), kPiece));
-    if (!bytes.empty())
-      buffer.dontNeedIfMmap();
-  }
-}
-
 llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
                          llvm::raw_ostream &os) {
   auto layout = computeWeightsLayout(module);
@@ -180,10 +168,11 @@ llvm::Error writeWeights(ModuleOp module, const CUDAEmitOptions &options,
           weight.name.c_str(), static_cast<long long>(place.getOffset()),
           static_cast<long long>(weight.bytes), place.getFile().str().c_str(),
           static_cast<long long>(size));
-    writePieces(**file, content.substr(place.getOffset(), weight.bytes), os);
+    forEachPiece(**file, content.substr(place.getOffset(), weight.bytes),
+                 [&](StringRef piece) { os << piece; });
     written += weight.bytes;
     if (written >= kMostMapped) {
-      (*file)->dontNeedIfMmap();
+      releasePages(**file);
       written = 0;
     }
   }
