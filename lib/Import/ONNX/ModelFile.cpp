@@ -38,7 +38,7 @@ FailureOr<ModelFile> ModelFile::open(Reporter &reporter,
   }
   if (error)
     return reporter.error(ImportErrorKind::IO)
-           << "cannot read the model: " << error.message();
+           << "cannot read the file: " << error.message();
   return file;
 }
 

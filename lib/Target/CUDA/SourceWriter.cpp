@@ -26,9 +26,6 @@ public:
 private:
   void writeStamp();
   void writeModel();
-  void writeEntry(const Weight &weight, int64_t offset);
-  void writeWeightSources();
-  void writeWeightTable();
   void writeRun(StringRef launches);
   void writeDefinitions();
   size_t writeLaunches();
@@ -123,54 +120,6 @@ void SourceWriter::writeModel() {
        << "constexpr size_t kExtentsOffset = (kArenaBytes + 15) / 16 * 16;\n"
        << "constexpr size_t kRunBytes = kExtentsOffset + "
        << 16 * program.extents.size() << ";\n\n";
-}
-
-void SourceWriter::writeEntry(const Weight &weight, int64_t offset) {
-  os << "    {" << quoteForString(weight.name) << ", " << offset << ", "
-     << weight.bytes << ", " << weight.blockOffset << "},\n";
-}
-
-void SourceWriter::writeWeightSources() {
-  os << "// The model's own files, below the folder that load is given; of "
-        "each\n"
-        "// weight the name, byte in the file, bytes, byte in the block.\n";
-  std::string sources;
-  llvm::raw_string_ostream list(sources);
-  for (auto [number, source] : llvm::enumerate(program.weightSources)) {
-    os << "constexpr WeightEntry kWeights" << number << "[] = {\n";
-    for (auto [index, offset] : source.entries)
-      writeEntry(program.weights.weights[index], offset);
-    os << "};\n";
-    list << "    {" << quoteForString(source.name) << ", {" << source.fileBytes
-         << ", " << source.headerBytes << ", " << source.headerHash
-         << "u}, kWeights" << number << ", " << source.entries.size() << "},\n";
-  }
-  if (!sources.empty())
-    os << "constexpr WeightsSource kWeightsSources[] = {\n"
-       << sources << "};\n";
-  os << "\n";
-}
-
-void SourceWriter::writeWeightTable() {
-  if (program.options.externalWeights)
-    return writeWeightSources();
-  SafetensorsFile file =
-      layOutSafetensors(program.weights, program.options, program.modelName);
-  os << "// The file that belongs to this code: its size, and its header's "
-        "size "
-        "and FNV-1a hash.\n"
-     << "constexpr WeightsFile kWeightsFile = {" << file.fileBytes << ", "
-     << file.header.size() << ", " << hashHeader(file.header) << "u};\n";
-  if (program.weights.weights.empty()) {
-    os << "\n";
-    return;
-  }
-  os << "// Name, byte in the file, bytes, byte in the block.\n"
-     << "constexpr WeightEntry kWeights[] = {\n";
-  for (auto [weight, offset] :
-       llvm::zip_equal(program.weights.weights, file.fileOffsets))
-    writeEntry(weight, offset);
-  os << "};\n\n";
 }
 
 void SourceWriter::writeRun(StringRef launches) {
@@ -465,7 +414,7 @@ void SourceWriter::writeOutputShape() {
 std::string SourceWriter::write() {
   writeStamp();
   writeModel();
-  writeWeightTable();
+  os << formatWeightTables(program);
   std::string before = std::exchange(text, "");
   numFunctions = writeLaunches();
   std::string launches = std::exchange(text, before);

@@ -48,6 +48,8 @@ struct ProgramText {
 };
 
 std::string writeHeader(const ProgramText &program);
+/// What `load` reads, as tables.
+std::string formatWeightTables(const ProgramText &program);
 mlir::FailureOr<std::string> writeSource(const ProgramText &program,
                                          mlir::ModuleOp module);
 

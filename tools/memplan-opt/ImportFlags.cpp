@@ -1,0 +1,128 @@
+//===- ImportFlags.cpp - What is said of an input file --------------------===//
+
+#include "ImportFlags.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+
+namespace memplan {
+
+static InFlightDiagnostic error(MLIRContext &context) {
+  return emitError(UnknownLoc::get(&context));
+}
+
+/// What `flag` says of each name, by `parse`, whose failure is an error that
+/// says what is `accepted`.
+template <typename T>
+static LogicalResult
+parseNamed(StringRef flag, ArrayRef<std::string> given, StringRef accepted,
+           llvm::function_ref<std::optional<T>(StringRef)> parse,
+           MLIRContext &context, llvm::StringMap<T> &parsed) {
+  for (StringRef entry : given) {
+    auto [name, text] =
+        flag == "input-value" ? entry.split('=') : entry.rsplit('=');
+    std::optional<T> value;
+    if (!name.empty() && entry.contains('='))
+      value = parse(text);
+    if (!value)
+      return error(context)
+             << "--" << flag << "=" << entry << " is not " << accepted;
+    if (!parsed.try_emplace(name, std::move(*value)).second)
+      return error(context)
+             << "--" << flag << " gives " << name << " more than once";
+  }
+  return success();
+}
+
+static std::optional<int64_t> parseExtent(StringRef text) {
+  int64_t extent;
+  if (text.getAsInteger(10, extent) || extent < 0)
+    return std::nullopt;
+  return extent;
+}
+
+/// N0xN1x..., or `scalar`.
+static std::optional<SmallVector<int64_t>> parseShape(StringRef text) {
+  SmallVector<int64_t> shape;
+  SmallVector<StringRef> parts;
+  if (text != "scalar")
+    text.split(parts, 'x');
+  for (StringRef part : parts) {
+    auto extent = parseExtent(part);
+    if (!extent)
+      return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
+                                            MLIRContext &context) {
+  ImportOptions parsed;
+  parsed.externalDataRoot = options.externalDataRoot;
+  auto keepText = [](StringRef text) { return std::optional(text.str()); };
+  if (failed(parseNamed<int64_t>("dim", options.dims,
+                                 "NAME=N with N a whole number of at least 0",
+                                 parseExtent, context, parsed.dims)) ||
+      failed(parseNamed<SmallVector<int64_t>>(
+          "input-shape", options.inputShapes,
+          "NAME=N0xN1x... with whole numbers of at least 0, or NAME=scalar",
+          parseShape, context, parsed.inputShapes)) ||
+      failed(parseNamed<std::string>("input-value", options.inputValues,
+                                     "NAME=V0,V1,... or NAME=@FILE", keepText,
+                                     context, parsed.inputValues)) ||
+      failed(parseNamed<int64_t>("sequence-length", options.sequenceLengths,
+                                 "NAME=N with N a whole number of at least 0",
+                                 parseExtent, context, parsed.sequenceLengths)))
+    return failure();
+  for (StringRef name : options.absent)
+    parsed.absent.insert(name);
+  return parsed;
+}
+
+LogicalResult checkNoImportFlags(const DriverOptions &options,
+                                 MLIRContext &context) {
+  for (auto [flag, isAbsent] :
+       {std::pair{"--dim", options.dims.empty()},
+        std::pair{"--input-shape", options.inputShapes.empty()},
+        std::pair{"--input-value", options.inputValues.empty()},
+        std::pair{"--sequence-length", options.sequenceLengths.empty()},
+        std::pair{"--absent", options.absent.empty()},
+        std::pair{"--external-data-root", options.externalDataRoot.empty()}}) {
+    if (isAbsent)
+      continue;
+    return error(context) << flag << " is about an ONNX model; "
+                          << options.input << " is read as MLIR";
+  }
+  return success();
+}
+
+bool nestsTooDeep(StringRef text) {
+  constexpr int64_t kDeepest = 500;
+  int64_t brackets = 0, angles = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    StringRef rest = text.substr(i);
+    if (rest.starts_with("\"")) {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (rest.starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (rest.starts_with("->") || rest.starts_with(">=")) {
+      ++i;
+    } else if (StringRef("{[(").contains(rest.front())) {
+      ++brackets;
+    } else if (StringRef("}])").contains(rest.front())) {
+      brackets = std::max<int64_t>(brackets - 1, 0);
+    } else if (rest.starts_with("<")) {
+      ++angles;
+    } else if (rest.starts_with(">")) {
+      angles = std::max<int64_t>(angles - 1, 0);
+    }
+    if (brackets > kDeepest || angles > kDeepest)
+      return true;
+  }
+  return false;
+}
+
+} // namespace memplan

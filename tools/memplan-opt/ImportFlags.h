@@ -1,0 +1,25 @@
+//===- ImportFlags.h - What is said of an input file ------------*- C++ -*-===//
+
+#ifndef MEMPLAN_TOOLS_MEMPLANOPT_IMPORTFLAGS_H
+#define MEMPLAN_TOOLS_MEMPLANOPT_IMPORTFLAGS_H
+
+#include "Driver.h"
+#include "memplan/Import/ONNX/Import.h"
+
+namespace memplan {
+
+/// The flags that say what the model's file leaves open, or an error.
+mlir::FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
+                                                  mlir::MLIRContext &context);
+
+/// An error if one of those flags was given, which MLIR text has no use for.
+mlir::LogicalResult checkNoImportFlags(const DriverOptions &options,
+                                       mlir::MLIRContext &context);
+
+/// Whether brackets are open more than 500 deep at once. MLIR's parser recurses
+/// with them, and ends the process where the stack does.
+bool nestsTooDeep(llvm::StringRef text);
+
+} // namespace memplan
+
+#endif // MEMPLAN_TOOLS_MEMPLANOPT_IMPORTFLAGS_H
