@@ -43,5 +43,6 @@ def render(results: list[harness.Result]) -> str:
     for kind in dict.fromkeys(r.case.kind for r in results):
         rows.append(_row(f"*{kind}*", [r for r in results if r.case.kind == kind]))
     rows += [_row(name, by_operator[name]) for name in sorted(by_operator, key=str.lower)]
-    gpu = "" if all(r.nvcc is not None for r in results if r.planned) else " (a sample)"
+    tried = [r.nvcc is not None for r in results if r.planned]
+    gpu = "" if all(tried) else " (a sample)" if any(tried) else " (not in this run)"
     return INTRO.format(version=onnx.__version__, gpu=gpu, total=run.summary(results) + ".") + "\n".join(rows) + "\n"

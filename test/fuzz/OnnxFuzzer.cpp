@@ -10,7 +10,7 @@
 #include "memplan/Target/CUDA/EmitCUDA.h"
 #include "memplan/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/Hashing.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace memplan;
