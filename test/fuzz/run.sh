@@ -3,7 +3,7 @@
 #
 #   test/fuzz/run.sh FUZZER N [LIBFUZZER_OPTION...]
 set -euo pipefail
-fuzzer=$1 runs=$2
+fuzzer=$(realpath "$1") runs=$2
 shift 2
 name=$(basename "$fuzzer")
 here=$(cd "$(dirname "$0")" && pwd)
