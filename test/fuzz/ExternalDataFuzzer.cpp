@@ -25,10 +25,10 @@ struct Folder {
   std::string root, model;
 
   Folder() {
-    char path[] = "/tmp/memplan-fuzz-XXXXXX";
-    if (!mkdtemp(path))
-      fail("mkdtemp");
-    root = path;
+    llvm::SmallString<128> path;
+    if (llvm::sys::fs::createUniqueDirectory("memplan-fuzz", path))
+      fail("no temporary folder");
+    root = path.str().str();
     model = root + "/model";
     (void)llvm::sys::fs::create_directories(model + "/sub");
     for (const char *name : {"/w.bin", "/sub/w.bin"})

@@ -124,52 +124,50 @@ static FailureOr<DType> readOwnType(NodeBuilder &n) {
   return readType(n, otherwise);
 }
 
-static LogicalResult buildRandomUniform(NodeBuilder &n) {
-  double low = n.floatAttr("low", 0), high = n.floatAttr("high", 1);
+/// Fills the node's shape with numbers that `draw` makes of their places.
+static LogicalResult
+drawNumbers(NodeBuilder &n,
+            llvm::function_ref<Value(const Places &, Scalars &, Value place,
+                                     uint64_t key, DType drawn)>
+                draw) {
   uint64_t key = randomKey(n);
   FailureOr<SmallVector<int64_t>> shape = readShape(n);
   FailureOr<DType> dtype = readOwnType(n);
   if (failed(shape) || failed(dtype))
     return failure();
   DType drawn = drawType(*dtype);
-  Value y = mapElements(
-      n, {}, {}, *shape, dtype->type(n.context()),
-      [&](OpBuilder &b, Location loc, ValueRange) {
-        Places p(b, loc);
-        Scalars s(b, loc, drawn);
-        Value u = uniformScalar(p, placeOf(p, *shape), key, 0, drawn);
-        Value scaled = s.add(s.mul(u, s.number(high - low)), s.number(low));
-        return castScalar(b, loc, scaled, drawn, *dtype);
-      });
+  auto body = [&](OpBuilder &b, Location loc, ValueRange) {
+    Places p(b, loc);
+    Scalars s(b, loc, drawn);
+    Value number = draw(p, s, placeOf(p, *shape), key, drawn);
+    return castScalar(b, loc, number, drawn, *dtype);
+  };
+  Value y = mapElements(n, {}, {}, *shape, dtype->type(n.context()), body);
   return n.result(y, *dtype);
+}
+
+static LogicalResult buildRandomUniform(NodeBuilder &n) {
+  double low = n.floatAttr("low", 0), high = n.floatAttr("high", 1);
+  return drawNumbers(n, [&](const Places &p, Scalars &s, Value place,
+                            uint64_t key, DType drawn) {
+    Value u = uniformScalar(p, place, key, 0, drawn);
+    return s.add(s.mul(u, s.number(high - low)), s.number(low));
+  });
 }
 
 /// sqrt(-2 ln u) cos(2 pi v) of two uniform numbers is normal.
 static LogicalResult buildRandomNormal(NodeBuilder &n) {
   double mean = n.floatAttr("mean", 0), scale = n.floatAttr("scale", 1);
-  uint64_t key = randomKey(n);
-  FailureOr<SmallVector<int64_t>> shape = readShape(n);
-  FailureOr<DType> dtype = readOwnType(n);
-  if (failed(shape) || failed(dtype))
-    return failure();
-  DType drawn = drawType(*dtype);
-  Value y = mapElements(
-      n, {}, {}, *shape, dtype->type(n.context()),
-      [&](OpBuilder &b, Location loc, ValueRange) {
-        Places p(b, loc);
-        Scalars s(b, loc, drawn);
-        Value place = placeOf(p, *shape);
-        // Of (0, 1]: the logarithm of 0 is none.
-        Value u = s.sub(s.number(1), uniformScalar(p, place, key, 0, drawn));
-        Value v = uniformScalar(p, place, key, 1, drawn);
-        Value radius =
-            s.make<math::SqrtOp>(s.mul(s.number(-2), s.make<math::LogOp>(u)));
-        Value wave = s.make<math::CosOp>(s.mul(s.number(2 * M_PI), v));
-        Value normal = s.mul(radius, wave);
-        Value scaled = s.add(s.mul(normal, s.number(scale)), s.number(mean));
-        return castScalar(b, loc, scaled, drawn, *dtype);
-      });
-  return n.result(y, *dtype);
+  return drawNumbers(n, [&](const Places &p, Scalars &s, Value place,
+                            uint64_t key, DType drawn) {
+    // Of (0, 1]: the logarithm of 0 is none.
+    Value u = s.sub(s.number(1), uniformScalar(p, place, key, 0, drawn));
+    Value v = uniformScalar(p, place, key, 1, drawn);
+    Value radius =
+        s.make<math::SqrtOp>(s.mul(s.number(-2), s.make<math::LogOp>(u)));
+    Value wave = s.make<math::CosOp>(s.mul(s.number(2 * M_PI), v));
+    return s.add(s.mul(s.mul(radius, wave), s.number(scale)), s.number(mean));
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -5,7 +5,6 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -24,30 +23,23 @@ struct SmallFloat {
 } // namespace
 
 static std::optional<SmallFloat> getSmallFloat(Type type) {
-  return llvm::TypeSwitch<Type, std::optional<SmallFloat>>(type)
-      .Case<Float16Type>(
-          [](auto) { return SmallFloat{"Half", "MEMPLAN_F16", "F16"}; })
-      .Case<BFloat16Type>(
-          [](auto) { return SmallFloat{"BFloat16", "MEMPLAN_BF16", "BF16"}; })
-      .Case<Float8E4M3FNType>([](auto) {
-        return SmallFloat{"F8E4M3FN", "MEMPLAN_F8E4M3FN", "F8_E4M3"};
-      })
-      .Case<Float8E4M3FNUZType>([](auto) {
-        return SmallFloat{"F8E4M3FNUZ", "MEMPLAN_F8E4M3FNUZ", "U8"};
-      })
-      .Case<Float8E5M2Type>([](auto) {
-        return SmallFloat{"F8E5M2", "MEMPLAN_F8E5M2", "F8_E5M2"};
-      })
-      .Case<Float8E5M2FNUZType>([](auto) {
-        return SmallFloat{"F8E5M2FNUZ", "MEMPLAN_F8E5M2FNUZ", "U8"};
-      })
-      .Case<Float8E8M0FNUType>([](auto) {
-        return SmallFloat{"F8E8M0FNU", "MEMPLAN_F8E8M0FNU", "F8_E8M0"};
-      })
-      // One a byte in memory.
-      .Case<Float4E2M1FNType>(
-          [](auto) { return SmallFloat{"F4E2M1FN", "MEMPLAN_F4E2M1FN", "U8"}; })
-      .Default([](Type) { return std::nullopt; });
+  if (type.isF16())
+    return SmallFloat{"Half", "MEMPLAN_F16", "F16"};
+  if (type.isBF16())
+    return SmallFloat{"BFloat16", "MEMPLAN_BF16", "BF16"};
+  if (isa<Float8E4M3FNType>(type))
+    return SmallFloat{"F8E4M3FN", "MEMPLAN_F8E4M3FN", "F8_E4M3"};
+  if (isa<Float8E4M3FNUZType>(type))
+    return SmallFloat{"F8E4M3FNUZ", "MEMPLAN_F8E4M3FNUZ", "U8"};
+  if (isa<Float8E5M2Type>(type))
+    return SmallFloat{"F8E5M2", "MEMPLAN_F8E5M2", "F8_E5M2"};
+  if (isa<Float8E5M2FNUZType>(type))
+    return SmallFloat{"F8E5M2FNUZ", "MEMPLAN_F8E5M2FNUZ", "U8"};
+  if (isa<Float8E8M0FNUType>(type))
+    return SmallFloat{"F8E8M0FNU", "MEMPLAN_F8E8M0FNU", "F8_E8M0"};
+  if (isa<Float4E2M1FNType>(type)) // one a byte in memory
+    return SmallFloat{"F4E2M1FN", "MEMPLAN_F4E2M1FN", "U8"};
+  return std::nullopt;
 }
 
 std::optional<std::string> getCppType(Type type) {

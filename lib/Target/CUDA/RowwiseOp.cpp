@@ -169,11 +169,9 @@ void RowwiseText::chooseKept() {
   int64_t perThread = (columns.getNumPoints() + threads - 1) / threads;
   if (perThread > kMostKept)
     return;
+  auto isZero = [](int64_t coefficient) { return coefficient == 0; };
   for (auto [input, operand] : llvm::enumerate(operandOfInput)) {
-    if (operand < 0 ||
-        llvm::all_of(
-            columns.coefficients[operand],
-            [](int64_t coefficient) { return coefficient == 0; }))
+    if (operand < 0 || llvm::all_of(columns.coefficients[operand], isZero))
       continue;
     unsigned readers = finish.uses(input) && !op.isReduction();
     for (const ScalarFunction &stage : stages)
