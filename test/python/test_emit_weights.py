@@ -108,3 +108,25 @@ def test_weights_outside_their_file(tmp_path, size, offset, message):
     with pytest.raises(RuntimeError, match=message):
         compiler.emit_cuda(tmp_path / "m.mlir", tmp_path / "out/m")
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("how", ["outside", "symlink", "hard link", "absent"])
+def test_mlir_text_names_no_file_of_its_user(how, tmp_path):
+    """A module from a stranger must not make the compiler copy what lies elsewhere."""
+    folder = tmp_path / "module"
+    folder.mkdir()
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(bytes(64))
+    file = folder / "data.bin"
+    if how == "outside":
+        file = folder / "../secret.bin"
+    elif how == "symlink":
+        file.symlink_to(secret)
+    elif how == "hard link":
+        file.hardlink_to(secret)
+    (folder / "m.mlir").write_text(MODULE.format(file=file))
+    done = compiler.run(folder / "m.mlir", "--emit=cuda", "-o", tmp_path / "out/m", check=False)
+    assert done.returncode == compiler.EXIT["invalid"] and "--external-data-root" in done.stderr
+    assert not (tmp_path / "out").exists()
+    if how != "absent":
+        compiler.emit_cuda(folder / "m.mlir", tmp_path / "out/m", None, f"--external-data-root={tmp_path}")

@@ -112,8 +112,7 @@ def test_values_that_do_not_fit(text, tmp_path):
     assert "--input-value v" in refusal(made, tmp_path, "usage", "--input-value", f"v={text}")
 
 
-@pytest.mark.parametrize("flag", ["--dim=n=1", "--input-shape=x=1", "--input-value=x=1", "--sequence-length=x=1", "--absent=x",
-                                  "--external-data-root=/tmp"])
+@pytest.mark.parametrize("flag", ["--dim=n=1", "--input-shape=x=1", "--input-value=x=1", "--sequence-length=x=1", "--absent=x"])
 def test_flags_of_onnx_are_not_for_mlir(flag, tmp_path):
     (tmp_path / "m.mlir").write_text("func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> { return %x : tensor<1xf32> }\n")
     done = compiler.run(tmp_path / "m.mlir", "--emit=plan", flag, check=False)

@@ -82,7 +82,7 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
   }
   auto module = parseSourceString<ModuleOp>(
       (*buffer)->getBuffer(), ParserConfig(&context), options.input);
-  if (!module) {
+  if (!module || failed(checkWeightFiles(*module, options))) {
     code = ExitCode::InvalidModel;
     return nullptr;
   }

@@ -2,7 +2,11 @@
 
 #include "ImportFlags.h"
 
+#include "memplan/Dialect/MemPlanDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -88,12 +92,46 @@ LogicalResult checkNoImportFlags(const DriverOptions &options,
         std::pair{"--input-shape", options.inputShapes.empty()},
         std::pair{"--input-value", options.inputValues.empty()},
         std::pair{"--sequence-length", options.sequenceLengths.empty()},
-        std::pair{"--absent", options.absent.empty()},
-        std::pair{"--external-data-root", options.externalDataRoot.empty()}}) {
+        std::pair{"--absent", options.absent.empty()}}) {
     if (isAbsent)
       continue;
     return error(context) << flag << " is about an ONNX model; "
                           << options.input << " is read as MLIR";
+  }
+  return success();
+}
+
+/// Whether `file`, links resolved, is below `folder`.
+static bool isBelow(StringRef file, StringRef folder) {
+  SmallString<128> realFile, realFolder;
+  if (llvm::sys::fs::real_path(file, realFile) ||
+      llvm::sys::fs::real_path(folder, realFolder))
+    return false;
+  StringRef rest = realFile;
+  return rest.consume_front(realFolder) &&
+         (rest.starts_with("/") || realFolder == "/");
+}
+
+LogicalResult checkWeightFiles(ModuleOp module, const DriverOptions &options) {
+  StringRef own = llvm::sys::path::parent_path(options.input);
+  if (own.empty())
+    own = ".";
+  auto isAllowed = [&](StringRef file) {
+    if (!options.externalDataRoot.empty() &&
+        isBelow(file, options.externalDataRoot))
+      return true;
+    llvm::sys::fs::file_status status;
+    return options.input != "-" && isBelow(file, own) &&
+           !llvm::sys::fs::status(file, status) && status.getLinkCount() == 1;
+  };
+  for (auto global : module.getOps<memref::GlobalOp>()) {
+    auto weight = global->getAttrOfType<WeightAttr>(kWeightAttr);
+    if (weight && !isAllowed(weight.getFile()))
+      return global.emitError()
+             << "has its data in '" << weight.getFile()
+             << "', which is not there or not below the module's folder, or "
+                "has another name as well; --external-data-root=DIR allows "
+                "one more folder";
   }
   return success();
 }

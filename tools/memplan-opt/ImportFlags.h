@@ -16,6 +16,11 @@ mlir::FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
 mlir::LogicalResult checkNoImportFlags(const DriverOptions &options,
                                        mlir::MLIRContext &context);
 
+/// MLIR text may come from a stranger, too: its weights are in files below its
+/// own folder or the external data root, or an error.
+mlir::LogicalResult checkWeightFiles(mlir::ModuleOp module,
+                                     const DriverOptions &options);
+
 /// Whether brackets are open more than 500 deep at once. MLIR's parser recurses
 /// with them, and ends the process where the stack does.
 bool nestsTooDeep(llvm::StringRef text);
