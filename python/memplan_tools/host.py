@@ -184,7 +184,7 @@ class HostModel:
         self.weights_bytes = function(f"{self.name}_weights_bytes", ctypes.c_size_t)()
         self.arena_bytes = function(f"{self.name}_arena_bytes", ctypes.c_size_t)()
         self._last_error = function("memplan_last_error", ctypes.c_char_p)
-        self._counters = function("memplan_tools_counters", Counters)
+        self._read_counters = function("memplan_tools_counters", None, ctypes.POINTER(Counters))
 
     def _infos(self, kind: str) -> list[_TensorInfo]:
         count_of = getattr(self.library, f"{self.name}_num_{kind}s")
@@ -194,6 +194,11 @@ class HostModel:
     def _check(self, status: int, what: str):
         if status:
             raise HostError(f"{self.name}_{what}: status {status}: {self._last_error().decode()}")
+
+    def _counters(self) -> Counters:
+        now = Counters()
+        self._read_counters(ctypes.byref(now))
+        return now
 
     def counters(self) -> Counters:
         """What the runtime has done since this model's load began."""

@@ -9,6 +9,6 @@
 static_assert(sizeof(memplan::rt::HostCounters) == 4 * sizeof(int64_t),
               "host.py's Counters must match");
 
-extern "C" memplan::rt::HostCounters memplan_tools_counters() {
-  return memplan::rt::hostCounters();
+extern "C" void memplan_tools_counters(memplan::rt::HostCounters *counters) {
+  *counters = memplan::rt::hostCounters();
 }

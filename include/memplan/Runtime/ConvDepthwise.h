@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads)
         const int32_t ix = originX + kx * g.dilationX;
         if (g.isInside(iz, iy, ix))
           sum += types.loadX.template load<Accum>(
-                     plane[(int64_t(iz) * g.inY + iy) * g.inX + ix], 0) *
+                     plane[g.inputOffset(iz, iy, ix)], 0) *
                  types.loadW.template load<Accum>(*weight, f);
       }
   y[n * g.yStrideN + channel * g.yStrideG + filter * g.yStrideF + pixel] =

@@ -108,7 +108,7 @@ public:
       patchOffset =
           image * g.xStrideN + int64_t(group) * g.channels * g.xStrideC;
       if (!Upsampled)
-        patchOffset += (int64_t(originZ) * g.inY + originY) * g.inX + originX;
+        patchOffset += g.inputOffset(originZ, originY, originX);
     }
   }
 
@@ -129,8 +129,7 @@ public:
       source.x = int32_t(column) * g.dilationX;
       source.offset = channel * g.xStrideC;
       if (!Upsampled)
-        source.offset +=
-            (int64_t(source.z) * g.inY + source.y) * g.inX + source.x;
+        source.offset += g.inputOffset(source.z, source.y, source.x);
     }
     shared.sources[step & 1][i] = source;
   }
@@ -149,13 +148,12 @@ public:
       if (!g.isInside(z, y, x))
         continue;
       int64_t offset = patchOffset + source.offset;
-      // Three shifts and two multiplications a value, some percent of a step's
-      // instructions; the tensor that isn't stored would have been written once
-      // and read once a filter tile, in as many times the bytes.
+      // Three shifts and three multiplications a value, some percent of a
+      // step's instructions; the tensor that isn't stored would have been
+      // written once and read once a filter tile, in as many times the bytes.
       if (Upsampled)
-        offset += ((z >> g.upShiftZ) * g.storedY + (y >> g.upShiftY)) *
-                      int64_t(g.storedX) +
-                  (x >> g.upShiftX);
+        offset +=
+            g.inputOffset(z >> g.upShiftZ, y >> g.upShiftY, x >> g.upShiftX);
       patchValues[i] = types.loadX.template load<Accum>(patchOrigin[offset], 0);
     }
     const int k = firstOf(step) + weightColumn();

@@ -19,7 +19,8 @@ namespace memplan::rt {
 /// x[n, c, in] * w[f, c / groups, kernel] -> y[n, f, out], all in elements.
 /// Spatial extents are depth, height, width; a convolution of fewer dimensions
 /// has extents, strides and dilations 1 and padding 0 in the leading ones.
-/// w is dense; in x and y the spatial elements of a channel are.
+/// w is dense; in y, and in x if xStride doesn't say otherwise, the spatial
+/// elements of a channel are.
 struct ConvShape {
   int64_t n = 0, c = 0, f = 0, groups = 1;
   int64_t in[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -34,6 +35,9 @@ struct ConvShape {
   /// Each element of x stands for so many in each dimension, powers of two;
   /// `in` are the extents that x has, everything else is over those times this.
   int64_t upsample[3] = {1, 1, 1};
+  /// Between the spatial elements of a channel of x, as where that is a view
+  /// of every other column; all 0: dense, row-major.
+  int64_t xStride[3] = {0, 0, 0};
 };
 
 /// As the kernels want it. Products that can exceed 31 bits are 64-bit.
@@ -54,9 +58,8 @@ struct ConvGeometry {
   /// With a pool: extents before it, and logarithms of a window's.
   int32_t outY, outX;
   int32_t poolShiftZ, poolShiftY, poolShiftX;
-  /// With upsampling: logarithms of its factors, and what x has itself.
-  int32_t upShiftZ, upShiftY, upShiftX;
-  int32_t storedY, storedX;
+  int32_t upShiftZ, upShiftY, upShiftX; ///< Logarithms of what `upsample` has.
+  int64_t xStrideZ, xStrideY, xStrideX;
 
   /// Where `pixel` of an image is in the output, before pooling. With a pool
   /// of kArea elements, pixels count window by window.
@@ -93,6 +96,12 @@ struct ConvGeometry {
     z = z * strideZ - padZ;
     y = y * strideY - padY;
     x = x * strideX - padX;
+  }
+
+  /// Where the stored element of a channel of x is, from the channel's first.
+  __device__ __forceinline__ int64_t inputOffset(int32_t z, int32_t y,
+                                                 int32_t x) const {
+    return z * xStrideZ + y * xStrideY + x * xStrideX;
   }
 
   /// True if there is an input element at the position.
@@ -139,7 +148,6 @@ inline memplan_status describeUpsampling(const char *what, const ConvShape &s,
     return fail(MEMPLAN_ERROR_ARGUMENT,
                 "%s: convolution that upsamples, with a kernel that doesn't",
                 what);
-  g.storedY = int32_t(s.in[1]), g.storedX = int32_t(s.in[2]);
   return MEMPLAN_OK;
 }
 
@@ -225,6 +233,10 @@ inline memplan_status makeConvGeometry(const char *what, const ConvShape &s,
   g.padZ = int32_t(s.padBegin[0]), g.padY = int32_t(s.padBegin[1]),
   g.padX = int32_t(s.padBegin[2]);
   g.xStrideN = s.xStrideN, g.xStrideC = s.xStrideC;
+  const bool isDense = !s.xStride[0] && !s.xStride[1] && !s.xStride[2];
+  g.xStrideZ = isDense ? s.in[1] * s.in[2] : s.xStride[0];
+  g.xStrideY = isDense ? s.in[2] : s.xStride[1];
+  g.xStrideX = isDense ? 1 : s.xStride[2];
   g.yStrideN = s.yStrideN;
   g.yStrideF = s.interleaved ? s.yStrideF * s.groups : s.yStrideF;
   g.yStrideG = s.interleaved ? s.yStrideF : s.yStrideF * g.filters;

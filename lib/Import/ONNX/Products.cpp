@@ -5,6 +5,8 @@
 #include "Scalars.h"
 #include "Window.h"
 #include "memplan/Support/CheckedMath.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -338,6 +340,24 @@ static Value readPerFeature(NodeBuilder &n, ImportedTensor &tensor,
   return {};
 }
 
+/// A filter without gaps between its elements: a copy, if it is part of another
+/// tensor. Weights are never that, so this is rare.
+static Value denseFilter(NodeBuilder &n, ImportedTensor &filter) {
+  Value value = n.value(filter), source = value;
+  while (Operation *op = source.getDefiningOp()) {
+    if (isa<tensor::ExtractSliceOp>(op))
+      // Canonicalization would drop linalg.copy.
+      return bufferization::AllocTensorOp::create(
+          n.b, n.loc, cast<RankedTensorType>(value.getType()), ValueRange(),
+          value);
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(
+            op))
+      break;
+    source = op->getOperand(0);
+  }
+  return value;
+}
+
 Value memplan::onnx::buildConvolution(NodeBuilder &n, Factor x, Factor w,
                                       DType result, ProductEnd end,
                                       ArrayRef<ImportedTensor *> more) {
@@ -378,10 +398,11 @@ Value memplan::onnx::buildConvolution(NodeBuilder &n, Factor x, Factor w,
                      : AffineMap::get(rank, 0, n.b.getAffineDimExpr(1)));
   }
   auto op = ConvOp::create(
-      n.b, n.loc, n.value(input), n.value(filter), epilogue.extras.values(),
-      empty(n, shape, result.type(n.context())), window->strides,
-      window->dilations, window->padsBegin, window->padsEnd, groups,
-      epilogue.extras.maps(), [&](OpBuilder &b, Location loc, ValueRange args) {
+      n.b, n.loc, n.value(input), denseFilter(n, filter),
+      epilogue.extras.values(), empty(n, shape, result.type(n.context())),
+      window->strides, window->dilations, window->padsBegin, window->padsEnd,
+      groups, epilogue.extras.maps(),
+      [&](OpBuilder &b, Location loc, ValueRange args) {
         return epilogue(b, loc, args);
       });
   if (inputZero)

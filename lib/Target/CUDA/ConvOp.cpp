@@ -152,12 +152,15 @@ std::string describeShape(ConvOp op, const BufferRef &x, const BufferRef &w,
   text += ", /*strides of x and y=*/" + std::to_string(x.strides[0]) + ", " +
           std::to_string(x.strides[1]) + ", " + std::to_string(y.strides[0]) +
           ", " + std::to_string(y.strides[1]);
-  if (!op.yieldsOutput() || op.getUpsample()) {
+  bool isStrided = !hasDenseSpatialDims(x);
+  if (!op.yieldsOutput() || op.getUpsample() || isStrided) {
     SmallVector<int64_t> ones(op.getSpatialRank(), 1);
     text += ", /*pool=*/" + lift(op.getPoolWindow().value_or(ones), 1);
     text += op.getInterleaved() ? ", /*interleaved=*/true"
                                 : ", /*interleaved=*/false";
     text += ", /*upsample=*/" + lift(op.getUpsample().value_or(ones), 1);
+    if (isStrided)
+      text += ", /*xStride=*/" + lift(ArrayRef(x.strides).drop_front(2), 0);
   }
   return text + "}";
 }
@@ -236,9 +239,9 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
     return failure();
   if (y->getNumElements() == 0)
     return success();
-  if (!hasDenseSpatialDims(*x) || !hasDenseSpatialDims(*y) || !w->isDense())
-    return op.emitError("strides within a channel or a filter are unsupported "
-                        "by the CUDA target; copy the operand first");
+  if (!hasDenseSpatialDims(*y) || !w->isDense())
+    return op.emitError("strides within a filter or an output's channel are "
+                        "unsupported by the CUDA target; copy them");
   if (failed(checkTypes(op, *x, *w, *y)))
     return failure();
   SmallVector<std::string> names = {"acc"};

@@ -63,10 +63,10 @@ func.func @main(%x: memref<?xf32>) {
 }
 
 //--- conv-strides.mlir
-// CHECK: error: {{.*}}strides within a channel or a filter are unsupported by the CUDA target; copy the operand first
-func.func @main(%x: memref<1x1x8xf32>, %w: memref<1x1x1xf32>, %y: memref<1x1x4xf32> {bufferize.result}) {
-  %s = memref.subview %x[0, 0, 0] [1, 1, 4] [1, 1, 2] : memref<1x1x8xf32> to memref<1x1x4xf32, strided<[8, 8, 2]>>
-  memplan.conv ins(%s, %w : memref<1x1x4xf32, strided<[8, 8, 2]>>, memref<1x1x1xf32>) outs(%y : memref<1x1x4xf32>)
+// CHECK: error: {{.*}}strides within a filter or an output's channel are unsupported by the CUDA target; copy them
+func.func @main(%x: memref<1x1x4xf32>, %w: memref<1x1x8xf32>, %y: memref<1x1x1xf32> {bufferize.result}) {
+  %s = memref.subview %w[0, 0, 0] [1, 1, 4] [1, 1, 2] : memref<1x1x8xf32> to memref<1x1x4xf32, strided<[8, 8, 2]>>
+  memplan.conv ins(%x, %s : memref<1x1x4xf32>, memref<1x1x4xf32, strided<[8, 8, 2]>>) outs(%y : memref<1x1x1xf32>)
       strides = [1] dilations = [1] pads_begin = [0] pads_end = [0] groups = 1 extra_maps = [] {
   ^bb0(%acc: f32):
     memplan.yield %acc : f32

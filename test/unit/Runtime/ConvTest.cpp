@@ -62,6 +62,14 @@ protected:
     return s;
   }
 
+  /// Where an element of a channel of x is in it.
+  static int64_t inChannel(const ConvShape &s, int64_t z, int64_t y,
+                           int64_t x) {
+    if (s.xStride[2])
+      return z * s.xStride[0] + y * s.xStride[1] + x * s.xStride[2];
+    return (z * s.in[1] + y) * s.in[2] + x;
+  }
+
   /// What the epilogue gets at one output position.
   static float sumAt(const ConvShape &s, const std::vector<float> &x,
                      const std::vector<float> &w, int64_t n, int64_t f,
@@ -83,16 +91,14 @@ protected:
                 ix >= s.in[2] * s.upsample[2])
               continue;
             const int64_t channel = f / fPerGroup * cPerGroup + c;
-            sum +=
-                x[size_t(n * s.xStrideN + channel * s.xStrideC +
-                         (iz / s.upsample[0] * s.in[1] + iy / s.upsample[1]) *
-                             s.in[2] +
-                         ix / s.upsample[2])] *
-                w[size_t(
-                    (((f * cPerGroup + c) * s.kernel[0] + kz) * s.kernel[1] +
-                     ky) *
-                        s.kernel[2] +
-                    kx)];
+            sum += x[size_t(n * s.xStrideN + channel * s.xStrideC +
+                            inChannel(s, iz / s.upsample[0], iy / s.upsample[1],
+                                      ix / s.upsample[2]))] *
+                   w[size_t(
+                       (((f * cPerGroup + c) * s.kernel[0] + kz) * s.kernel[1] +
+                        ky) *
+                           s.kernel[2] +
+                       kx)];
           }
     return sum;
   }
@@ -292,6 +298,20 @@ TEST_F(Conv, Upsampled) {
   setDense(s);
   s.out[1] = 6 - 1, s.out[2] = 6 - 1;
   check<true>(s);
+}
+
+TEST_F(Conv, EveryOtherColumnOfATensor) {
+  for (int64_t groups : {1, 4}) // with the tiled kernels, and depthwise
+    for (int64_t step : {1, 2})
+      for (int64_t factor : {1, 2}) {
+        ConvShape s = shape2D(2, 4, 12, groups, 6 * factor, 3, 1, 1);
+        // 6 rows of 6 in tensors of 12 rows of 20: the first ones, or every
+        // other one.
+        s.in[1] = s.in[2] = 6, s.upsample[1] = s.upsample[2] = factor;
+        s.xStride[0] = 240, s.xStride[1] = 20 * step, s.xStride[2] = step;
+        s.xStrideC = 240, s.xStrideN = 240 * 4;
+        factor == 1 ? check(s) : check<true>(s);
+      }
 }
 
 TEST_F(Conv, ViewsIntoLargerTensors) {
