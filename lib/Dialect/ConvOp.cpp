@@ -36,6 +36,18 @@ void ConvOp::build(OpBuilder &builder, OperationState &state, Value input,
                       epilogue);
 }
 
+bool ConvOp::hasWideTypes() {
+  return llvm::any_of(
+      ValueRange{getInput(), getFilter(), getInit()}, [](Value value) {
+        return getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth() >
+               32;
+      });
+}
+
+bool ConvOp::canYield(Type type) {
+  return hasWideTypes() || type.getIntOrFloatBitWidth() <= 32;
+}
+
 int64_t ConvOp::getSpatialRank() {
   return cast<ShapedType>(getInput().getType()).getRank() - 2;
 }

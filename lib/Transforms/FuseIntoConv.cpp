@@ -31,7 +31,8 @@ public:
   LogicalResult matchAndRewrite(ReduceWindowOp window,
                                 PatternRewriter &rewriter) const override {
     auto conv = window.getInput().getDefiningOp<ConvOp>();
-    if (!conv || conv.getPool() || conv->getBlock() != window->getBlock() ||
+    if (!conv || conv.getPool() || conv.hasWideTypes() ||
+        conv->getBlock() != window->getBlock() ||
         !isOnlyUsedBy(conv.getResult(), window) ||
         llvm::is_contained(window.getExtras(), conv.getResult()) ||
         !isIdentity(window.getMap()) || !canPool(window) ||

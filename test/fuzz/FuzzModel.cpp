@@ -16,6 +16,10 @@ using namespace mlir;
 
 namespace memplan::fuzz {
 
+static MLIRContext *context = nullptr;
+
+void abandonContext() { context = nullptr; }
+
 MLIRContext &getContext() {
   constexpr int kMostUses = 500;
   static DialectRegistry *registry = [] {
@@ -26,7 +30,6 @@ MLIRContext &getContext() {
     registerImportDialects(*made);
     return made;
   }();
-  static MLIRContext *context = nullptr;
   static int uses = 0;
   if (!context || ++uses == kMostUses) {
     delete context;

@@ -16,6 +16,9 @@ namespace memplan::fuzz {
 /// and then, since a context never forgets an attribute.
 mlir::MLIRContext &getContext();
 
+/// The next getContext() is a new one; what the present one holds is lost.
+void abandonContext();
+
 /// A file in memory, under a path of its own, that holds other bytes each time.
 class MemoryFile {
 public:

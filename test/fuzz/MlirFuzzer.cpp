@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "FuzzModel.h"
+#include "MlirText.h"
 #include "memplan/Target/CUDA/EmitCUDA.h"
 #include "memplan/Transforms/Passes.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -22,7 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size > 4000 || !(text.contains("memplan") || text.contains("memref")))
     return 0;
   MLIRContext &context = getContext();
-  auto module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+  bool isBroken = false;
+  auto module = parseMlirText(text, "fuzz", context, isBroken);
+  if (isBroken)
+    abandonContext();
   if (!module)
     return 0;
   PassManager pm(&context);

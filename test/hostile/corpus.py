@@ -400,6 +400,16 @@ def make_mlir_nested_deep(folder):
     return mlir(folder, "module {" * 5000 + "}" * 5000)
 
 
+@case("invalid", "MLIR's own parser failed on")
+def make_mlir_upstream_null_attribute(folder):
+    return mlir(folder, """
+func.func @main(%x: memref<8x8xf32>, %y: memref<8x8xf32>) {
+  linalg.transpose ins(%x : memref<8x8xf32>) outs(%y : memref<8x8xf32>) permutation = [1,f32>)
+  return
+}
+""")
+
+
 @case("invalid", "")
 def make_mlir_strides_of_zero(folder):
     return mlir(folder, """

@@ -33,7 +33,7 @@ def measured(command: list) -> tuple[subprocess.CompletedProcess, float, int]:
             "sys.stdout.buffer.write(d.stdout);sys.stderr.buffer.write(d.stderr);"
             "print(json.dumps([d.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss*1024]),file=open(3,'w'))")
     read, write = os.pipe()
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_container_overflow=0:detect_leaks=0:quarantine_size_mb=16"}
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_container_overflow=0:allow_user_poisoning=0:detect_leaks=0:quarantine_size_mb=16"}
     done = subprocess.run([sys.executable, "-c", f"import os;os.dup2({write},3);{code}", *map(str, command)],
                           capture_output=True, pass_fds=[write], env=environment)
     os.close(write)

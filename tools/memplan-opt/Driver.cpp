@@ -3,6 +3,7 @@
 #include "Driver.h"
 
 #include "ImportFlags.h"
+#include "MlirText.h"
 #include "OutputFiles.h"
 #include "Summary.h"
 #include "memplan/Analysis/ArenaVerifier.h"
@@ -15,7 +16,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
@@ -23,6 +23,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
+
+#include <cstdlib>
 
 using namespace mlir;
 
@@ -74,14 +76,11 @@ OwningOpRef<ModuleOp> loadModel(const DriverOptions &options,
     code = ExitCode::UsageOrIO;
     return nullptr;
   }
-  if (nestsTooDeep((*buffer)->getBuffer())) {
-    error(context) << "'" << options.input
-                   << "' nests brackets more than 500 deep";
-    code = ExitCode::InvalidModel;
-    return nullptr;
-  }
-  auto module = parseSourceString<ModuleOp>(
-      (*buffer)->getBuffer(), ParserConfig(&context), options.input);
+  bool isBroken = false;
+  auto module =
+      parseMlirText((*buffer)->getBuffer(), options.input, context, isBroken);
+  if (isBroken)
+    std::_Exit(static_cast<int>(ExitCode::InvalidModel));
   if (!module || failed(checkWeightFiles(*module, options))) {
     code = ExitCode::InvalidModel;
     return nullptr;

@@ -136,31 +136,4 @@ LogicalResult checkWeightFiles(ModuleOp module, const DriverOptions &options) {
   return success();
 }
 
-bool nestsTooDeep(StringRef text) {
-  constexpr int64_t kDeepest = 500;
-  int64_t brackets = 0, angles = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    StringRef rest = text.substr(i);
-    if (rest.starts_with("\"")) {
-      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
-        i += text[i] == '\\';
-    } else if (rest.starts_with("//")) {
-      i = std::min(text.find('\n', i), text.size());
-    } else if (rest.starts_with("->") || rest.starts_with(">=")) {
-      ++i;
-    } else if (StringRef("{[(").contains(rest.front())) {
-      ++brackets;
-    } else if (StringRef("}])").contains(rest.front())) {
-      brackets = std::max<int64_t>(brackets - 1, 0);
-    } else if (rest.starts_with("<")) {
-      ++angles;
-    } else if (rest.starts_with(">")) {
-      angles = std::max<int64_t>(angles - 1, 0);
-    }
-    if (brackets > kDeepest || angles > kDeepest)
-      return true;
-  }
-  return false;
-}
-
 } // namespace memplan

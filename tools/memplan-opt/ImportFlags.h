@@ -21,10 +21,6 @@ mlir::LogicalResult checkNoImportFlags(const DriverOptions &options,
 mlir::LogicalResult checkWeightFiles(mlir::ModuleOp module,
                                      const DriverOptions &options);
 
-/// Whether brackets are open more than 500 deep at once. MLIR's parser recurses
-/// with them, and ends the process where the stack does.
-bool nestsTooDeep(llvm::StringRef text);
-
 } // namespace memplan
 
 #endif // MEMPLAN_TOOLS_MEMPLANOPT_IMPORTFLAGS_H

@@ -110,9 +110,12 @@ def MemPlan_ConvOp : MemPlan_StructuredOp<"conv", [AttrSizedOperandSegments]> {
     ::llvm::SmallVector<int64_t> getUpsampleShifts();
     /// The output's shape before pooling; dynamic where it can't be told.
     ::llvm::SmallVector<int64_t> getUnpooledShape();
+    /// Whether input, filter or output have elements of over 32 bits: targets
+    /// then compute each result by itself.
+    bool hasWideTypes();
     /// Of EpilogueOpInterface.
     bool yieldsOutput() { return !getPool() && !getInterleaved(); }
-    bool canYield(::mlir::Type) { return true; }
+    bool canYield(::mlir::Type type);
   }];
 }
 

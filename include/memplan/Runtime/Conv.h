@@ -28,7 +28,7 @@
 #ifndef MEMPLAN_RUNTIME_CONV_H
 #define MEMPLAN_RUNTIME_CONV_H
 
-#include "memplan/Runtime/ConvDepthwise.h"
+#include "memplan/Runtime/ConvDirect.h"
 #include "memplan/Runtime/ConvImplicitGemm.h"
 
 namespace memplan::rt {
@@ -118,45 +118,42 @@ launchConvGemm(const char *what, const ConvGeometry &g, int64_t groups,
       epilogue, vectors);
 }
 
-template <class Types, class Epilogue>
-memplan_status
-launchConvDepthwise(const char *what, const ConvGeometry &g,
-                    const ConvShape &shape, const Types &types,
-                    const typename Types::Input *x,
-                    const typename Types::Filter *w, typename Types::Output *y,
-                    const Epilogue &epilogue, cudaStream_t stream) {
+template <bool Depthwise, bool Upsampled, class Types, class Epilogue>
+memplan_status launchConvDirect(const char *what, const ConvGeometry &g,
+                                const ConvShape &shape, const Types &types,
+                                const typename Types::Input *x,
+                                const typename Types::Filter *w,
+                                typename Types::Output *y,
+                                const Epilogue &epilogue, cudaStream_t stream) {
   const int64_t results = shape.f * g.imagePixels;
-  if (g.channels != 1 || results > INT32_MAX)
+  if ((Depthwise && g.channels != 1) || results > INT32_MAX)
     return fail(MEMPLAN_ERROR_ARGUMENT,
-                "%s: the depthwise kernel takes one input channel a group and "
+                "%s: with one thread a result, a convolution takes %s and "
                 "under 2^31 results an image, not %d and %" PRId64,
-                what, g.channels, results);
-  DepthwiseDecoding d;
+                what, Depthwise ? "one input channel a group" : "any channels",
+                g.channels, results);
+  DirectDecoding d;
   d.byFilter = FastDiv(uint32_t(g.imagePixels));
-  d.byMultiplier = FastDiv(uint32_t(g.filters));
+  d.byGroup = FastDiv(uint32_t(g.filters));
   d.results = int32_t(results);
   d.kernelZ = int32_t(shape.kernel[0]);
   d.kernelY = int32_t(shape.kernel[1]);
   d.kernelX = int32_t(shape.kernel[2]);
-  const dim3 grid(unsigned(ceilDiv(results, int64_t(kDepthwiseThreads))),
+  const dim3 grid(unsigned(ceilDiv(results, int64_t(kDirectThreads))),
                   unsigned(g.images < 65535 ? g.images : 65535),
                   unsigned(ceilDiv(g.images, 65535)));
-  return launch(what, convDepthwiseKernel<Types, Epilogue>, grid,
-                dim3(kDepthwiseThreads), stream, g, d, types, x, w, y,
+  return launch(what, convDirectKernel<Depthwise, Upsampled, Types, Epilogue>,
+                grid, dim3(kDirectThreads), stream, g, d, types, x, w, y,
                 epilogue);
 }
 
-template <class Pool, bool Upsampled, class X, class W, class Y, class LoadX,
-          class LoadW, class Epilogue>
-memplan_status convAs(const char *what, const ConvShape &shape, const X *x,
-                      LoadX loadX, const W *w, LoadW loadW, Y *y,
-                      const Epilogue &epilogue, cudaStream_t stream,
-                      ConvKernel kernel) {
-  ConvGeometry g;
-  MEMPLAN_TRY(makeConvGeometry(what, shape, g, Pool::kArea, Upsampled));
-  if (g.allPixels == 0 || shape.f == 0)
-    return MEMPLAN_OK;
-  const ConvTypes<X, W, Y, LoadX, LoadW> types{loadX, loadW};
+/// With tiles, or depthwise: types of up to 32 bits.
+template <class Pool, bool Upsampled, class Types, class Epilogue>
+memplan_status
+launchConv(const char *what, const ConvGeometry &g, const ConvShape &shape,
+           const Types &types, const typename Types::Input *x,
+           const typename Types::Filter *w, typename Types::Output *y,
+           const Epilogue &epilogue, cudaStream_t stream, ConvKernel kernel) {
   const int64_t groups = shape.groups;
   constexpr bool isPlain = Pool::kArea == 1 && !Upsampled;
   if (kernel == ConvKernel::Auto)
@@ -166,8 +163,8 @@ memplan_status convAs(const char *what, const ConvShape &shape, const X *x,
     if (!isPlain)
       return fail(MEMPLAN_ERROR_ARGUMENT,
                   "%s: the depthwise kernel neither pools nor upsamples", what);
-    return launchConvDepthwise(what, g, shape, types, x, w, y, epilogue,
-                               stream);
+    return launchConvDirect</*Depthwise=*/true, /*Upsampled=*/false>(
+        what, g, shape, types, x, w, y, epilogue, stream);
   case ConvKernel::Gemm128x64:
     return launchConvGemm<ConvTile128x64, Pool, Upsampled>(
         what, g, groups, types, x, w, y, epilogue, stream);
@@ -186,6 +183,27 @@ memplan_status convAs(const char *what, const ConvShape &shape, const X *x,
   }
   return launchConvGemm<ConvTile32x32, Pool, Upsampled>(
       what, g, groups, types, x, w, y, epilogue, stream);
+}
+
+template <class Pool, bool Upsampled, class X, class W, class Y, class LoadX,
+          class LoadW, class Epilogue>
+memplan_status convAs(const char *what, const ConvShape &shape, const X *x,
+                      LoadX loadX, const W *w, LoadW loadW, Y *y,
+                      const Epilogue &epilogue, cudaStream_t stream,
+                      ConvKernel kernel) {
+  ConvGeometry g;
+  MEMPLAN_TRY(makeConvGeometry(what, shape, g, Pool::kArea, Upsampled));
+  if (g.allPixels == 0 || shape.f == 0)
+    return MEMPLAN_OK;
+  const ConvTypes<X, W, Y, LoadX, LoadW> types{loadX, loadW};
+  if constexpr (sizeof(X) > 4 || sizeof(W) > 4 || sizeof(Y) > 4) {
+    static_assert(Pool::kArea == 1, "64-bit types aren't pooled");
+    return launchConvDirect</*Depthwise=*/false, Upsampled>(
+        what, g, shape, types, x, w, y, epilogue, stream);
+  } else {
+    return launchConv<Pool, Upsampled>(what, g, shape, types, x, w, y, epilogue,
+                                       stream, kernel);
+  }
 }
 
 template <class Pool = NoPool, bool Upsampled = false, class X, class W,

@@ -183,20 +183,19 @@ std::string nameFunction(ConvOp op) {
   return name + std::to_string(area) + ">>";
 }
 
-/// Whether the kernels have these types: they load, and store, four elements at
-/// a time in at most 16 bytes.
-LogicalResult checkTypes(ConvOp op, const BufferRef &x, const BufferRef &w,
-                         const BufferRef &y) {
-  bool fits = op.getEpilogue().getArgument(0).getType() ==
-              getProductType(x.elementType, w.elementType);
-  for (const BufferRef *ref : {&x, &w, &y})
-    fits &= ref->getElementBytes() <= 4;
-  if (fits)
-    return success();
-  return op.emitError() << "convolution of " << x.elementType << " and "
-                        << w.elementType << " to " << y.elementType
-                        << " is unsupported by the CUDA target, which takes "
-                           "types of up to 32 bits; cast the operands first";
+/// Whether the kernels have these types. Those of 64 bits aren't pooled.
+LogicalResult checkTypes(ConvOp op, const BufferRef &x, const BufferRef &w) {
+  if (op.getEpilogue().getArgument(0).getType() !=
+      getProductType(x.elementType, w.elementType))
+    return op.emitError() << "sums of " << x.elementType << " times "
+                          << w.elementType << " kept as "
+                          << op.getEpilogue().getArgument(0).getType()
+                          << " are unsupported by the CUDA target";
+  if (op.hasWideTypes() && op.getPool())
+    return op.emitError("a convolution of 64-bit types that pools is "
+                        "unsupported by the CUDA target; pool with "
+                        "memplan.reduce_window");
+  return success();
 }
 
 } // namespace
@@ -242,7 +241,7 @@ LogicalResult emitConv(Emitter &emitter, Operation *raw) {
   if (!hasDenseSpatialDims(*y) || !w->isDense())
     return op.emitError("strides within a filter or an output's channel are "
                         "unsupported by the CUDA target; copy them");
-  if (failed(checkTypes(op, *x, *w, *y)))
+  if (failed(checkTypes(op, *x, *w)))
     return failure();
   SmallVector<std::string> names = {"acc"};
   for (size_t i = 0; i < op.getExtras().size(); ++i)
