@@ -16,7 +16,9 @@ using namespace memplan;
 using namespace memplan::fuzz;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  // As files are read: MLIR's lexer looks at the NUL behind the end.
+  const std::string copy(reinterpret_cast<const char *>(data), size);
+  llvm::StringRef text = copy;
   // Where upstream's own parser and dialects end is not ours to find: text
   // without an operation of ours, or of what we plan, is left out.
   if (size > 4000 || !(text.contains("memplan") || text.contains("memref")))

@@ -59,7 +59,8 @@ def test_refused(name, tmp_path):
     assert done.returncode == compiler.EXIT[case.kind], f"exit code {done.returncode}\n{done.stderr[:3000]}"
     assert not list(out.iterdir()) and done.stdout == ""
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
-    assert len(errors) == 1, done.stderr[:3000]
+    # MLIR's parser goes on after an error.
+    assert len(errors) == 1 or errors and path.suffix == ".mlir", done.stderr[:3000]
     for part in (path.name, *case.parts):
         assert part in done.stderr, f"{part!r} isn't in:\n{done.stderr[:3000]}"
     assert len(done.stderr) < 4000 and "\x1b" not in done.stderr

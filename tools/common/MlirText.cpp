@@ -48,16 +48,25 @@ OwningOpRef<ModuleOp> parseMlirText(StringRef text, StringRef name,
     return nullptr;
   }
   OwningOpRef<ModuleOp> module;
-  llvm::CrashRecoveryContext::Enable();
-  isBroken = !llvm::CrashRecoveryContext().RunSafely([&] {
-    module = parseSourceString<ModuleOp>(text, ParserConfig(&context), name);
-  });
-  llvm::CrashRecoveryContext::Disable();
+  bool isReported = false;
+  {
+    // Counts, and leaves each to the next handler.
+    ScopedDiagnosticHandler counter(&context, [&](Diagnostic &diagnostic) {
+      isReported |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+      return failure();
+    });
+    llvm::CrashRecoveryContext::Enable();
+    isBroken = !llvm::CrashRecoveryContext().RunSafely([&] {
+      module = parseSourceString<ModuleOp>(text, ParserConfig(&context), name);
+    });
+    llvm::CrashRecoveryContext::Disable();
+  }
   if (!isBroken)
     return module;
-  emitError(file) << "MLIR's own parser failed on '" << name
-                  << "', which well-formed text doesn't make it do; if there "
-                     "is an error above, it is the cause";
+  // It mostly fails on the way out of an error that it has reported.
+  if (!isReported)
+    emitError(file) << "MLIR's own parser failed on '" << name
+                    << "', which well-formed text doesn't make it do";
   return nullptr;
 }
 

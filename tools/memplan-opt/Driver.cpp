@@ -2,6 +2,7 @@
 
 #include "Driver.h"
 
+#include "Fit.h"
 #include "ImportFlags.h"
 #include "MlirText.h"
 #include "OutputFiles.h"
@@ -151,6 +152,30 @@ runPipeline(ModuleOp module, const DriverOptions &options, TimingScope &timing,
   return pm.run(module);
 }
 
+static ExitCode plan(ModuleOp module, const DriverOptions &options,
+                     TimingScope &timing) {
+  // What the verifier would otherwise take for a fault of the plan.
+  if (failed(verifyAccesses(module)))
+    return isONNX(options.input) ? ExitCode::Internal : ExitCode::InvalidModel;
+  // What the importer makes must pass; other IR may hold what upstream's passes
+  // refuse.
+  if (failed(runPipeline(module, options, timing, buildMemPlanPipeline)))
+    return isONNX(options.input) ? ExitCode::Internal : ExitCode::Unsupported;
+  return ExitCode::Done;
+}
+
+OwningOpRef<ModuleOp> loadAndPlan(const DriverOptions &options,
+                                  MLIRContext &context, ExitCode &code) {
+  OwningOpRef<ModuleOp> module = loadModel(options, context, code);
+  if (!module)
+    return nullptr;
+  TimingScope noTiming;
+  code = plan(*module, options, noTiming);
+  if (code != ExitCode::Done)
+    return nullptr;
+  return module;
+}
+
 /// Where CUDA files go, without their suffix.
 static std::string getPrefix(const DriverOptions &options) {
   if (options.output.empty())
@@ -229,13 +254,11 @@ static ExitCode emitCUDAFiles(ModuleOp module, const DriverOptions &options,
 }
 
 /// The arena's bytes with other settings; none if that fails.
-static std::optional<int64_t> planOtherwise(DriverOptions options,
+static std::optional<int64_t> planOtherwise(const DriverOptions &options,
                                             MLIRContext &context) {
   ExitCode code = ExitCode::Done;
-  OwningOpRef<ModuleOp> module = loadModel(options, context, code);
-  TimingScope noTiming;
-  if (!module ||
-      failed(runPipeline(*module, options, noTiming, buildMemPlanPipeline)))
+  OwningOpRef<ModuleOp> module = loadAndPlan(options, context, code);
+  if (!module)
     return std::nullopt;
   return summarize(*module).arenaBytes;
 }
@@ -354,31 +377,19 @@ ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   if (!module)
     return code;
   if (options.emit != EmitKind::MLIR) {
-    // What the verifier would otherwise take for a fault of the plan.
-    if (failed(verifyAccesses(*module)))
-      return isONNX(options.input) ? ExitCode::Internal
-                                   : ExitCode::InvalidModel;
-    // What the importer makes must pass; other IR may hold what upstream's
-    // passes refuse.
-    if (failed(runPipeline(*module, options, timing, buildMemPlanPipeline)))
-      return isONNX(options.input) ? ExitCode::Internal : ExitCode::Unsupported;
+    code = plan(*module, options, timing);
+    if (code != ExitCode::Done)
+      return code;
     if (failed(runPipeline(*module, options, timing, buildVerifyPipeline)))
       return ExitCode::Verifier;
+    code = checkBudget(*module, options);
+    if (code != ExitCode::Done)
+      return code;
   }
   OutputFiles files;
   std::vector<std::string> written;
   TimingScope emitTiming = timing.nest("Emit");
   Summary summary = summarize(*module);
-  if (options.emit != EmitKind::MLIR && options.memoryBudget &&
-      summary.weightsBytes + summary.arenaBytes > *options.memoryBudget) {
-    error(context) << "the model needs " << summary.weightsBytes
-                   << " bytes of weights and " << summary.arenaBytes
-                   << " bytes of arena, "
-                   << summary.weightsBytes + summary.arenaBytes -
-                          *options.memoryBudget
-                   << " more than --memory-budget=" << *options.memoryBudget;
-    return ExitCode::OverBudget;
-  }
   code = emit(*module, options, files, written);
   if (code != ExitCode::Done)
     return code;

@@ -45,8 +45,10 @@ struct DriverOptions {
   /// negative for no bound.
   int64_t workspacePerOp = OfferWorkspaceOptions().perOp;
   int64_t workspaceTotal = OfferWorkspaceOptions().total;
-  /// Largest allowed sum of weights and arena in bytes.
+  /// Largest allowed sum of weights, arena, inputs and outputs in bytes.
   std::optional<int64_t> memoryBudget;
+  /// `--fit-batch NAME`, `--sweep NAME=N,N,..`, as given.
+  std::string fitBatch, sweep;
   bool quiet = false;
   /// Say where the bytes go: on standard output if nothing else is emitted,
   /// else on standard error.
@@ -61,6 +63,11 @@ bool isONNX(llvm::StringRef path);
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(const DriverOptions &options,
                                             mlir::MLIRContext &context,
                                             ExitCode &code);
+
+/// The same, planned but not verified.
+mlir::OwningOpRef<mlir::ModuleOp> loadAndPlan(const DriverOptions &options,
+                                              mlir::MLIRContext &context,
+                                              ExitCode &code);
 
 /// Compiles as the options say; reports errors to the context's diagnostics.
 ExitCode compile(const DriverOptions &options, mlir::MLIRContext &context);

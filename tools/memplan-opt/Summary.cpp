@@ -3,6 +3,7 @@
 #include "Summary.h"
 
 #include "memplan/Dialect/MemPlanDialect.h"
+#include "memplan/Target/Report/Peak.h"
 #include "memplan/Target/Report/PlanReport.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Format.h"
@@ -15,6 +16,10 @@ Summary summarize(ModuleOp module) {
   Summary summary;
   summary.weightsBytes = getWeightsBytes(module);
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isPublic() && !function.isExternal()) {
+      summary.inputsBytes += getArgumentBytes(function, /*outputs=*/false);
+      summary.outputsBytes += getArgumentBytes(function, /*outputs=*/true);
+    }
     auto arenas = function->getAttrOfType<ArrayAttr>(kArenasAttr);
     if (!arenas || !function.isPublic())
       continue;

@@ -16,9 +16,16 @@ struct Summary {
   bool optimal = true;
   /// Whether an arena's lower bound is more than its live bytes.
   bool isBoundBySearch = false;
+  /// The caller's own memory.
+  int64_t inputsBytes = 0, outputsBytes = 0;
   int64_t buffers = 0;
   /// Ops that were offered scratch memory inside of the arena.
   int64_t workspaces = 0, largestWorkspace = 0;
+
+  /// All that a run needs on the device, but for the driver's own.
+  int64_t getDeviceBytes() const {
+    return weightsBytes + arenaBytes + inputsBytes + outputsBytes;
+  }
 };
 
 /// Adds up the arenas that `memplan.arenas` describes and the weights.

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ByteSize.h"
 #include "Driver.h"
+#include "Fit.h"
 #include "OutputFiles.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
@@ -147,11 +149,25 @@ llvm::cl::opt<int64_t> workspaceTotal(
                    "first (default: no bound)"),
     llvm::cl::value_desc("BYTES"), llvm::cl::cat(category));
 
-llvm::cl::opt<int64_t> memoryBudget(
+llvm::cl::opt<std::string> memoryBudget(
     "memory-budget",
-    llvm::cl::desc("Fail, with what is missing, when weights and arena need "
-                   "more than this many bytes"),
-    llvm::cl::cat(category));
+    llvm::cl::desc("Fail, with what is missing and what would fit, when "
+                   "weights, arena, inputs and outputs need more, as in 8GiB "
+                   "or 500MB. The CUDA driver's own memory comes on top"),
+    llvm::cl::value_desc("SIZE"), llvm::cl::cat(category));
+
+llvm::cl::opt<std::string> fitBatch(
+    "fit-batch",
+    llvm::cl::desc("Find the largest extent of a symbolic dimension that "
+                   "--memory-budget allows, print what was tried, and emit "
+                   "with it if --emit is given"),
+    llvm::cl::value_desc("NAME"), llvm::cl::cat(category));
+
+llvm::cl::opt<std::string>
+    sweep("sweep",
+          llvm::cl::desc("Print what a model needs with each of some extents "
+                         "of a symbolic dimension"),
+          llvm::cl::value_desc("NAME=N,N..N,..."), llvm::cl::cat(category));
 
 llvm::cl::opt<bool> quiet("q", llvm::cl::desc("No summary on standard error"),
                           llvm::cl::cat(category));
@@ -271,9 +287,10 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
     options.workspaceTotal = workspaceTotal;
   }
   if (memoryBudget.getNumOccurrences() > 0) {
-    if (memoryBudget < 0)
-      return usageError("--memory-budget must not be negative");
-    options.memoryBudget = memoryBudget;
+    options.memoryBudget = parseByteSize(memoryBudget);
+    if (!options.memoryBudget)
+      return usageError("--memory-budget=" + memoryBudget + " is not " +
+                        kByteSizeForms);
   }
   if (alignment < 16 || alignment > (int64_t(1) << 30) ||
       !llvm::isPowerOf2_64(alignment))
@@ -281,8 +298,29 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   if (effort < 0)
     return usageError("--effort must not be negative");
   options.explain = explain;
-  if (emitKind.getNumOccurrences() == 0 && !explain)
+  options.fitBatch = fitBatch;
+  options.sweep = sweep;
+  bool isEmitting = emitKind.getNumOccurrences() > 0 || explain;
+  bool isFitting = fitBatch.getNumOccurrences() > 0,
+       isSweeping = sweep.getNumOccurrences() > 0;
+  if (isSweeping && (isFitting || isEmitting))
+    return usageError("--sweep prints its table alone; leave out " +
+                      llvm::Twine(isFitting ? "--fit-batch"
+                                            : "--emit and "
+                                              "--explain"));
+  if (isSweeping || isFitting) {
+    mlir::MLIRContext context(registry);
+    printDiagnostics(context);
+    if (isSweeping)
+      return sweepDim(options, context, llvm::outs());
+    // With -o -, or what goes to standard output, the table makes way.
+    ExitCode code =
+        fitDim(options, context, isEmitting ? llvm::errs() : llvm::outs());
+    if (code != ExitCode::Done || !isEmitting)
+      return code;
+  } else if (!isEmitting) {
     return runPassesOnModel(options, registry);
+  }
   options.emit = emitKind.getNumOccurrences() > 0
                      ? static_cast<EmitKind>(emitKind)
                      : EmitKind::Explanation;
@@ -305,7 +343,8 @@ int main(int argc, char **argv) {
 
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
-  if (emitKind.getNumOccurrences() > 0 || explain || isONNX(input))
+  if (emitKind.getNumOccurrences() > 0 || explain || isONNX(input) ||
+      fitBatch.getNumOccurrences() > 0 || sweep.getNumOccurrences() > 0)
     return static_cast<int>(runDriver(input, output, registry));
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, input, output, registry));

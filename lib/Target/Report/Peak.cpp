@@ -163,7 +163,9 @@ void printPeak(const ArenaPeak &peak, llvm::raw_ostream &os) {
     os << "; another time needs as many bytes without it\n";
 }
 
-int64_t sumOfArguments(func::FuncOp function, bool outputs) {
+} // namespace
+
+int64_t getArgumentBytes(func::FuncOp function, bool outputs) {
   int64_t sum = 0;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     auto type = dyn_cast<MemRefType>(function.getArgument(i).getType());
@@ -173,8 +175,6 @@ int64_t sumOfArguments(func::FuncOp function, bool outputs) {
   }
   return sum;
 }
-
-} // namespace
 
 const PeakBuffer *ArenaPeak::getFirstToChange() const {
   auto found = llvm::min_element(buffers, [](const auto &a, const auto &b) {
@@ -214,8 +214,8 @@ void printPeaks(ModuleOp module, llvm::raw_ostream &os) {
         if (auto type = dyn_cast<MemRefType>(op->getResult(0).getType()))
           workspace = std::max(workspace, getContentBytes(type).value_or(0));
     });
-    inputs += sumOfArguments(function, /*outputs=*/false);
-    outputs += sumOfArguments(function, /*outputs=*/true);
+    inputs += getArgumentBytes(function, /*outputs=*/false);
+    outputs += getArgumentBytes(function, /*outputs=*/true);
   }
   os << "all in all: " << getWeightsBytes(module) << " bytes of weights, "
      << arena << " of activations, up to " << workspace

@@ -45,6 +45,10 @@ struct ArenaPeak {
 /// and after materialization.
 std::vector<ArenaPeak> findPeaks(mlir::ModuleOp module);
 
+/// Bytes of a function's inputs, or of its outputs: the caller's own memory. An
+/// output whose size the run tells counts with its upper bound.
+int64_t getArgumentBytes(mlir::func::FuncOp function, bool outputs);
+
 /// For people: each peak, its buffers, and what to change first.
 void printPeaks(mlir::ModuleOp module, llvm::raw_ostream &os);
 
