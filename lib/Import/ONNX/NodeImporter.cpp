@@ -44,10 +44,12 @@ LogicalResult GraphImporter::addInitializers(Scope &scope) {
 LogicalResult GraphImporter::checkDeclared(const Scope &scope,
                                            const ValueInfo &declared,
                                            const ImportedTensor &found) {
+  auto describe = [&](const std::string &text) {
+    return "the model declares " + quoted(declared.name) + scope.place +
+           " as " + text + ", but it is " + typeText(found);
+  };
   auto mismatch = [&](const std::string &text) {
-    return reporter.invalid()
-           << "the model declares " << quoted(declared.name) << scope.place
-           << " as " << text << ", but it is " << typeText(found);
+    return reporter.invalid() << describe(text);
   };
   if (declared.kind.empty())
     return success();
@@ -73,10 +75,22 @@ LogicalResult GraphImporter::checkDeclared(const Scope &scope,
       agrees = found.runExtent(index) && *size < found.dim(index);
     shape += (index ? "x" : "") + (size ? std::to_string(*size) : "?");
   }
-  if (agrees)
+  if (agrees || !misdeclared.insert(declared.name).second)
     return success();
-  return mismatch(shape + (shape.empty() ? "" : "x") +
-                  typeText(found.dtype, {}));
+  if (misdeclared.size() == 1)
+    firstMisdeclared = describe(shape + (shape.empty() ? "" : "x") +
+                                typeText(found.dtype, {}));
+  return success();
+}
+
+void GraphImporter::warnOfMisdeclared() {
+  if (misdeclared.empty())
+    return;
+  auto warning = reporter.warning();
+  warning << firstMisdeclared << ", which is what counts";
+  if (misdeclared.size() > 1)
+    warning << "; so it is with " << misdeclared.size() - 1
+            << " other declared shape" << (misdeclared.size() > 2 ? "s" : "");
 }
 
 LogicalResult GraphImporter::collectDeclared(Scope &scope) {
