@@ -330,7 +330,7 @@ public:
           if (filter < g.filters && pixel + j < g.allPixels)
             values[j] =
                 Pooled(epilogue(sums[i][run * Tile::kRun + j], int(image[j]), f,
-                               g.template outputNumber<kArea>(inImage[j])));
+                                g.template outputNumber<kArea>(inImage[j])));
         }
         reduceWindows<Pool>(values);
         MEMPLAN_UNROLL

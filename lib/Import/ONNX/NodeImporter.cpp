@@ -96,6 +96,9 @@ void GraphImporter::warnOfMisdeclared() {
 LogicalResult GraphImporter::collectDeclared(Scope &scope) {
   for (const ValueInfo &info : scope.graph.valueInfos)
     scope.declarations[info.name] = &info;
+  // What is said of an output as such counts; converters forget the other one.
+  for (const ValueInfo &info : scope.graph.outputs)
+    scope.declarations.erase(info.name);
   for (const ValueInfo &info : scope.graph.inputs) {
     ImportedTensor *found = scope.tensors.lookup(info.name);
     if (found && failed(checkDeclared(scope, info, *found)))
@@ -143,7 +146,9 @@ Value GraphImporter::addSharedWeight(OpBuilder &b, ImportedTensor &tensor) {
 
 Value GraphImporter::materialize(OpBuilder &b, ImportedTensor &tensor,
                                  bool isTrial) {
-  if (tensor.value)
+  // A trial has only what is known: a weight that an op of the function reads
+  // already is a constant for it all the same.
+  if (tensor.value && !(isTrial && tensor.isKnown()))
     return tensor.value;
   DenseElementsAttr elements = tensor.constant;
   if (tensor.inFile && isTrial)
@@ -211,6 +216,7 @@ static bool evaluateResults(Block &trial,
     result.type = cast<RankedTensorType>(result.constant.getType());
     result.value = {};
     result.runDims.clear();
+    result.entries.clear();
   }
   return true;
 }
@@ -241,6 +247,17 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
     return success();
   };
 
+  bool isNonZero = &entry == findOp("", "NonZero", opsetOf(""));
+  if (isNonZero)
+    if (ImportedTensor *before = scope.nonZeros.lookup(inputs.front())) {
+      ImportedTensor same;
+      same.name = node.outputs.front();
+      same.aliasOf = before;
+      same.type = before->type;
+      same.dtype = before->dtype;
+      return addResult(scope, std::move(same), text);
+    }
+
   SmallVector<ImportedTensor> results;
   // What is in a subgraph is evaluated node by node.
   bool hasSubgraph = llvm::any_of(
@@ -265,6 +282,8 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
   for (ImportedTensor &result : results)
     if (!result.name.empty() && failed(addResult(scope, result, text)))
       return failure();
+  if (isNonZero && !node.outputs.front().empty())
+    scope.nonZeros[inputs.front()] = scope.tensors[node.outputs.front()];
   return success();
 }
 
