@@ -190,9 +190,9 @@ def test_matmul_of_unequal_depth(refused):
     refused(made, "invalid", "mm", "3", "4")
 
 
-def test_declared_output_shape_is_wrong(refused):
-    made = om.model([node("Relu", ["x"], ["y"], "relu")], [value("x", [2, 3])], [value("y", [3, 3])])
-    refused(made, "invalid", "y")
+def test_declared_output_type_is_wrong(refused):
+    made = om.model([node("Relu", ["x"], ["y"], "relu")], [value("x", [2, 3])], [value("y", [2, 3], INT64)])
+    refused(made, "invalid", "'y'", "int64", "f32")
 
 
 def test_reshape_to_another_count(refused):

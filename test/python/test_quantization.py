@@ -198,6 +198,28 @@ def test_dynamic_quantization_of_zeros(tmp_path, quick):
 # --- com.microsoft ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("to", [F32, F16])
+@pytest.mark.parametrize("slope", [None, -0.7])
+def test_pooled_after_sums_of_integers(tmp_path, quick, pool, to, slope):
+    """As dynamic quantization leaves a CNN: what is pooled is a float, though the convolution sums integers."""
+    rng = np.random.default_rng(0)
+    np_type = helper.tensor_dtype_to_np_dtype(to)
+    nodes = [om.node("ConvInteger", ["x", "w", "xz"], ["sum"]), om.node("Cast", ["sum"], ["wide"], to=to),
+             om.node("Mul", ["wide", "scale"], ["scaled"])]
+    weights = {"w": rng.integers(-30, 30, (5, 3, 3, 3)).astype(np.int8), "xz": np.uint8(120),
+               "scale": np.array(2e-4, np_type)}
+    if slope:  # falls where the sum rises
+        nodes.append(om.node("PRelu", ["scaled", "slope"], ["bent"]))
+        weights["slope"] = np.full((5, 1, 1), slope, np_type)
+    nodes.append(om.node(pool, [nodes[-1].output[0]], ["y"], kernel_shape=[2, 2], strides=[2, 2]))
+    made = build(nodes, [("x", [2, 3, 12, 10], U8)], [("y", [2, 5, 5, 4], to)], weights)
+    got, want, _ = run_both(made, {"x": rng.integers(0, 256, (2, 3, 12, 10)).astype(np.uint8)}, tmp_path, quick)
+    assert len(np.unique(want["y"])) > 100
+    np.testing.assert_allclose(got["y"].astype(np.float64), want["y"].astype(np.float64), rtol=4e-3 if to == F16 else 1e-6,
+                               atol=1e-3 if to == F16 else 1e-6)
+
+
 @pytest.mark.parametrize("kind", ["QLinearAdd", "QLinearMul"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 def test_qlinear_binary(tmp_path, quick, kind, dtype):

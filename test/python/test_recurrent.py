@@ -2,8 +2,9 @@
 test-suite are in test/conformance."""
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 import onnx_models as om
 from memplan_tools import compiler, host, reference
@@ -210,3 +211,39 @@ def test_refused_shapes(refused, name, shape):  # noqa: F811
     at = next(i for i, t in enumerate(made.graph.initializer) if t.name == name)
     made.graph.initializer[at].CopyFrom(om.tensor(name, np.zeros(shape, np.float32)))
     refused(made, "invalid", "cell", f"{name} is input", "x".join(map(str, shape)))
+
+
+# --- quantized ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("weight_type, per_column, batch", [(np.int8, False, 1), (np.uint8, False, 3), (np.int8, True, 2)])
+def test_dynamically_quantized_lstm(direction, weight_type, per_column, batch, tmp_path, quick):
+    """Against onnxruntime: inputs and each state become integers by their own range, so that all numbers agree."""
+    rng = np.random.default_rng(1)
+    length, size, hidden, directions = 5, 6, 4, 2 if direction == "bidirectional" else 1
+    info = np.iinfo(weight_type)
+    weights = []
+    for name, rows in (("W", size), ("R", hidden)):
+        scale_shape = (directions, 4 * hidden) if per_column else (directions,)
+        zero = np.zeros(scale_shape, weight_type) if per_column or weight_type == np.int8 else \
+            rng.integers(100, 150, scale_shape).astype(weight_type)
+        weights += [om.tensor(name, rng.integers(info.min, info.max, (directions, rows, 4 * hidden)).astype(weight_type)),
+                    om.tensor(f"{name}s", (rng.random(scale_shape) * 0.01 + 0.002).astype(np.float32)), om.tensor(f"{name}z", zero)]
+    weights.append(om.tensor("B", rng.standard_normal((directions, 8 * hidden), dtype=np.float32)))
+    lstm = helper.make_node("DynamicQuantizeLSTM", ["x", "W", "R", "B", "", "h", "c", "", "Ws", "Wz", "Rs", "Rz"],
+                            ["y", "yh", "yc"], domain="com.microsoft", hidden_size=hidden, direction=direction)
+    shapes = {"x": (length, batch, size), "h": (directions, batch, hidden), "c": (directions, batch, hidden)}
+    made = om.model([lstm], [om.value(k, s) for k, s in shapes.items()], [om.value(k, None) for k in ("y", "yh", "yc")],
+                    weights, opsets=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+    path = om.write(made, tmp_path / "m.onnx")
+    compiler.emit_cuda(path, tmp_path / "out/m")
+    inputs = {k: rng.standard_normal(s, dtype=np.float32) for k, s in shapes.items()}
+    with host.HostModel(tmp_path / "out/m", **quick) as built:
+        got = built.run(inputs)
+    # With more threads than one, ONNX Runtime takes the ranges of parts of the batch.
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    want = dict(zip(("y", "yh", "yc"), session.run(None, inputs)))
+    assert_close(got, want, relative=1e-3, absolute=1e-5)

@@ -85,6 +85,9 @@ public:
   using W = typename Types::Filter;
   using Y = typename Types::Output;
   using Accum = typename Types::Accum;
+  /// Of the epilogue's results while they are pooled: sums of integers may have
+  /// become floats.
+  using Pooled = decltype(Accum() + AccumOf<Y>());
   using Shared = ConvShared<Accum, Tile>;
 
   __device__ ConvThread(const ConvGeometry &g, const Types &types,
@@ -316,16 +319,16 @@ public:
       for (int i = 0; i < Tile::kRows; ++i) {
         const int filter = firstFilter + firstRow() + i;
         const int f = int(blockIdx.z) * g.filters + filter;
-        Accum values[Tile::kRun];
+        Pooled values[Tile::kRun];
         MEMPLAN_UNROLL
         for (int j = 0; j < Tile::kRun; ++j) {
           // Windows are there as a whole or not at all; the threads of those
           // that aren't take part in the shuffles.
-          values[j] = Accum(0);
+          values[j] = Pooled(0);
           if (filter < g.filters && pixel + j < g.allPixels)
             values[j] =
-                Accum(epilogue(sums[i][run * Tile::kRun + j], int(image[j]), f,
-                               g.template outputNumber<kArea>(inImage[j])));
+                Pooled(epilogue(sums[i][run * Tile::kRun + j], int(image[j]), f,
+                                g.template outputNumber<kArea>(inImage[j])));
         }
         reduceWindows<Pool>(values);
         MEMPLAN_UNROLL

@@ -3,9 +3,11 @@
 #include "Attempt.h"
 #include "ControlFlow.h"
 #include "OpTable.h"
+#include "RunDimRules.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -25,8 +27,8 @@ struct Branch {
 };
 } // namespace
 
-/// Both branches must make tensors of one type where which of them runs is not
-/// known before the program runs.
+/// Both branches must make tensors of one element type and rank where which of
+/// them runs is not known before the program runs.
 static LogicalResult checkSameType(NodeBuilder &n, unsigned i,
                                    const ImportedTensor &x,
                                    const ImportedTensor &y) {
@@ -36,25 +38,35 @@ static LogicalResult checkSameType(NodeBuilder &n, unsigned i,
     for (auto [a, b] : llvm::zip_equal(x.elements, y.elements))
       if (failed(checkSameType(n, i, *a, *b)))
         return failure();
-    if (x.isList() || (x.dtype == y.dtype && x.type == y.type))
-      return x.isList() ? success()
-                        : success(succeeded(n.checkStatic(x)) &&
-                                  succeeded(n.checkStatic(y)));
+    if (x.isList() || (x.dtype == y.dtype && x.rank() == y.rank()))
+      return success();
   }
   return n.unsupported() << "the output " << quoted(n.outputName(i)) << " is "
                          << typeText(x) << " from 'then_branch', "
                          << typeText(y)
-                         << " from 'else_branch'; branches of one type, or a "
-                            "condition that is known when compiling, are "
-                            "accepted; the condition depends on "
+                         << " from 'else_branch'; branches of one element type "
+                            "and rank, or a condition that is known when "
+                            "compiling, are accepted; the condition depends on "
                          << n.originText(&n.input(0)) << " (see --input-value)";
 }
 
 namespace {
 /// A tensor from each of the branches, of which the condition chooses one.
 struct Alternative {
+  Alternative(ImportedTensor &x, ImportedTensor &y) : tensors{&x, &y} {
+    for (int64_t i = 0; i < x.rank(); ++i) {
+      bounds.push_back(std::max(x.dim(i), y.dim(i)));
+      if (x.dim(i) != y.dim(i) || x.runExtent(i) || y.runExtent(i))
+        runDims.push_back(i);
+    }
+  }
+
   ImportedTensor *tensors[2];
+  /// Of both; where they differ, or differ in what they mean, only the run
+  /// tells the extent.
+  SmallVector<int64_t> bounds, runDims;
   Value chosen;
+  SmallVector<Value> extents; ///< Of `runDims`.
 };
 } // namespace
 
@@ -64,7 +76,7 @@ static void collect(ImportedTensor &x, ImportedTensor &y,
   if (&x == &y)
     return;
   if (!x.isList())
-    alternatives.push_back({{&x, &y}, {}});
+    alternatives.emplace_back(x, y);
   for (auto [a, b] : llvm::zip_equal(x.elements, y.elements))
     collect(*a, *b, alternatives);
 }
@@ -75,8 +87,13 @@ static ImportedTensor *choose(NodeBuilder &n, ImportedTensor &x,
                               ArrayRef<Alternative> &alternatives) {
   if (&x == &y)
     return &x;
-  if (!x.isList())
-    return keepValue(n, alternatives.consume_front().chosen, x.dtype, x.name);
+  if (!x.isList()) {
+    const Alternative &taken = alternatives.consume_front();
+    ImportedTensor *result = keepValue(n, taken.chosen, x.dtype, x.name);
+    for (auto [dim, extent] : llvm::zip_equal(taken.runDims, taken.extents))
+      result->runDims.push_back({dim, extent});
+    return result;
+  }
   ImportedTensor list;
   list.name = x.name;
   list.form = x.form;
@@ -85,13 +102,35 @@ static ImportedTensor *choose(NodeBuilder &n, ImportedTensor &x,
   return n.keep(std::move(list));
 }
 
+/// The tensor, with zeros up to `bounds`.
+static Value padTo(NodeBuilder &n, ImportedTensor &x,
+                   ArrayRef<int64_t> bounds) {
+  if (x.shape() == bounds)
+    return n.value(x);
+  Value zeros = filled(
+      n, bounds, cast<TypedAttr>(n.b.getZeroAttr(x.type.getElementType())));
+  if (x.numElements() == 0)
+    return zeros;
+  SmallVector<OpFoldResult> offsets(x.rank(), n.b.getIndexAttr(0)),
+      sizes = getAsIndexOpFoldResult(n.context(), x.shape()),
+      strides(x.rank(), n.b.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(n.b, n.loc, n.value(x), zeros, offsets,
+                                       sizes, strides);
+}
+
 static void endBranch(NodeBuilder &n, Branch &branch, unsigned which,
                       ArrayRef<Alternative> alternatives) {
   OpBuilder::InsertionGuard guard(n.b);
   n.b.setInsertionPointToEnd(&branch.region.front());
   SmallVector<Value> results;
-  for (const Alternative &alternative : alternatives)
-    results.push_back(n.value(*alternative.tensors[which]));
+  for (const Alternative &alternative : alternatives) {
+    ImportedTensor &x = *alternative.tensors[which];
+    results.push_back(padTo(n, x, alternative.bounds));
+    for (int64_t dim : alternative.runDims) {
+      Value extent = x.runExtent(dim);
+      results.push_back(extent ? extent : scalarExtent(n, x.dim(dim)));
+    }
+  }
   scf::YieldOp::create(n.b, n.loc, results);
 }
 
@@ -176,16 +215,26 @@ static LogicalResult buildDynamicIf(NodeBuilder &n,
   }
   if (!alternatives.empty()) {
     SmallVector<Type> types;
-    for (const Alternative &alternative : alternatives)
-      types.push_back(alternative.tensors[0]->type);
+    for (const Alternative &alternative : alternatives) {
+      types.push_back(RankedTensorType::get(
+          alternative.bounds, alternative.tensors[0]->type.getElementType()));
+      types.append(alternative.runDims.size(),
+                   RankedTensorType::get({}, n.b.getI64Type()));
+    }
     for (unsigned which = 0; which < 2; ++which)
       endBranch(n, branches[which], which, alternatives);
     auto op = scf::IfOp::create(n.b, n.loc, types, readScalar(n, n.input(0)),
                                 /*withElseRegion=*/true);
     op.getThenRegion().takeBody(branches[0].region);
     op.getElseRegion().takeBody(branches[1].region);
-    for (auto [alternative, value] : llvm::zip(alternatives, op.getResults()))
-      alternative.chosen = value;
+    ResultRange results = op.getResults();
+    for (Alternative &alternative : alternatives) {
+      size_t count = alternative.runDims.size();
+      alternative.chosen = results.front();
+      llvm::append_range(alternative.extents,
+                         results.drop_front().take_front(count));
+      results = results.drop_front(count + 1);
+    }
   }
   ArrayRef<Alternative> rest(alternatives);
   for (unsigned i = 0; i < n.numOutputs(); ++i)

@@ -334,6 +334,7 @@ FailureOr<OwningOpRef<ModuleOp>> GraphImporter::run() {
       failed(addOutputs()))
     return failure();
   eraseDead();
+  warnOfMisdeclared();
   return std::move(module);
 }
 

@@ -15,6 +15,7 @@
 #include "OpTable.h"
 #include "Scope.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <deque>
 
@@ -52,9 +53,12 @@ private:
 
   mlir::LogicalResult addInitializers(Scope &scope);
   mlir::LogicalResult collectDeclared(Scope &scope);
+  /// What is declared of a tensor is an error where its kind or element type
+  /// is another; a shape that is another counts for nothing, as in runtimes.
   mlir::LogicalResult checkDeclared(const Scope &scope,
                                     const ValueInfo &declared,
                                     const ImportedTensor &found);
+  void warnOfMisdeclared();
   mlir::LogicalResult importNodes(Scope &scope);
   mlir::LogicalResult importNode(Scope &scope, const Node &node);
   mlir::LogicalResult buildNode(Scope &scope, const Node &node,
@@ -103,6 +107,10 @@ private:
     return opsetOf(domain, call ? &call->function : nullptr);
   }
   int64_t numWeights = 0;
+  /// Names of tensors that don't have their declared shapes, and the first of
+  /// them in words.
+  llvm::StringSet<> misdeclared;
+  std::string firstMisdeclared;
   std::deque<ImportedTensor> storage;
   /// Those of a subgraph are the same tensors each time it is built.
   llvm::DenseMap<const Graph *, llvm::SmallVector<ImportedTensor *>>

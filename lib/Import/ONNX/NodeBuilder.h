@@ -31,6 +31,14 @@ struct RunDim {
   mlir::Value extent; // tensor<i64>
 };
 
+/// An element of a tensor of integers of which something is known though the
+/// run tells it: an extent of at most `bound`; or, if `extent` is null, `bound`
+/// itself.
+struct RunEntry {
+  int64_t bound;
+  mlir::Value extent; // tensor<i64>
+};
+
 /// A tensor of the graph during import, or a list of them. One of `value`,
 /// `constant` and `inFile` says where a tensor's elements come from.
 struct ImportedTensor {
@@ -41,6 +49,8 @@ struct ImportedTensor {
   mlir::DenseElementsAttr constant;
   std::optional<FileBytes> inFile;
   llvm::SmallVector<RunDim, 0> runDims;
+  /// All elements, or none: shapes that are computed from extents of the run.
+  llvm::SmallVector<RunEntry, 0> entries;
   /// Of another form there is neither type nor value, but the elements; an
   /// optional has one or none.
   Form form = Form::Tensor;

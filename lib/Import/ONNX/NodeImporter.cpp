@@ -44,10 +44,12 @@ LogicalResult GraphImporter::addInitializers(Scope &scope) {
 LogicalResult GraphImporter::checkDeclared(const Scope &scope,
                                            const ValueInfo &declared,
                                            const ImportedTensor &found) {
+  auto describe = [&](const std::string &text) {
+    return "the model declares " + quoted(declared.name) + scope.place +
+           " as " + text + ", but it is " + typeText(found);
+  };
   auto mismatch = [&](const std::string &text) {
-    return reporter.invalid()
-           << "the model declares " << quoted(declared.name) << scope.place
-           << " as " << text << ", but it is " << typeText(found);
+    return reporter.invalid() << describe(text);
   };
   if (declared.kind.empty())
     return success();
@@ -73,15 +75,30 @@ LogicalResult GraphImporter::checkDeclared(const Scope &scope,
       agrees = found.runExtent(index) && *size < found.dim(index);
     shape += (index ? "x" : "") + (size ? std::to_string(*size) : "?");
   }
-  if (agrees)
+  if (agrees || !misdeclared.insert(declared.name).second)
     return success();
-  return mismatch(shape + (shape.empty() ? "" : "x") +
-                  typeText(found.dtype, {}));
+  if (misdeclared.size() == 1)
+    firstMisdeclared = describe(shape + (shape.empty() ? "" : "x") +
+                                typeText(found.dtype, {}));
+  return success();
+}
+
+void GraphImporter::warnOfMisdeclared() {
+  if (misdeclared.empty())
+    return;
+  auto warning = reporter.warning();
+  warning << firstMisdeclared << ", which is what counts";
+  if (misdeclared.size() > 1)
+    warning << "; so it is with " << misdeclared.size() - 1
+            << " other declared shape" << (misdeclared.size() > 2 ? "s" : "");
 }
 
 LogicalResult GraphImporter::collectDeclared(Scope &scope) {
   for (const ValueInfo &info : scope.graph.valueInfos)
     scope.declarations[info.name] = &info;
+  // What is said of an output as such counts; converters forget the other one.
+  for (const ValueInfo &info : scope.graph.outputs)
+    scope.declarations.erase(info.name);
   for (const ValueInfo &info : scope.graph.inputs) {
     ImportedTensor *found = scope.tensors.lookup(info.name);
     if (found && failed(checkDeclared(scope, info, *found)))
@@ -129,7 +146,9 @@ Value GraphImporter::addSharedWeight(OpBuilder &b, ImportedTensor &tensor) {
 
 Value GraphImporter::materialize(OpBuilder &b, ImportedTensor &tensor,
                                  bool isTrial) {
-  if (tensor.value)
+  // A trial has only what is known: a weight that an op of the function reads
+  // already is a constant for it all the same.
+  if (tensor.value && !(isTrial && tensor.isKnown()))
     return tensor.value;
   DenseElementsAttr elements = tensor.constant;
   if (tensor.inFile && isTrial)
@@ -197,6 +216,7 @@ static bool evaluateResults(Block &trial,
     result.type = cast<RankedTensorType>(result.constant.getType());
     result.value = {};
     result.runDims.clear();
+    result.entries.clear();
   }
   return true;
 }
@@ -227,6 +247,17 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
     return success();
   };
 
+  bool isNonZero = &entry == findOp("", "NonZero", opsetOf(""));
+  if (isNonZero)
+    if (ImportedTensor *before = scope.nonZeros.lookup(inputs.front())) {
+      ImportedTensor same;
+      same.name = node.outputs.front();
+      same.aliasOf = before;
+      same.type = before->type;
+      same.dtype = before->dtype;
+      return addResult(scope, std::move(same), text);
+    }
+
   SmallVector<ImportedTensor> results;
   // What is in a subgraph is evaluated node by node.
   bool hasSubgraph = llvm::any_of(
@@ -251,6 +282,8 @@ LogicalResult GraphImporter::buildNode(Scope &scope, const Node &node,
   for (ImportedTensor &result : results)
     if (!result.name.empty() && failed(addResult(scope, result, text)))
       return failure();
+  if (isNonZero && !node.outputs.front().empty())
+    scope.nonZeros[inputs.front()] = scope.tensors[node.outputs.front()];
   return success();
 }
 

@@ -2,6 +2,8 @@
 
 #include "Products.h"
 
+#include "ControlFlow.h"
+#include "Quantize.h"
 #include "Scalars.h"
 #include "Window.h"
 #include "memplan/Support/CheckedMath.h"
@@ -48,6 +50,14 @@ std::pair<Factor, Factor> memplan::onnx::readFactors(NodeBuilder &n,
   if (a.isInteger() && b.isInteger() && depth > kMostSummed)
     a = Factor{&n.input(0)};
   return {a, b};
+}
+
+Factor memplan::onnx::quantizeByRange(NodeBuilder &n, ImportedTensor &x) {
+  DynamicRange range = reduceRange(n, x);
+  Value quantized = quantizeToRange(n, x, range);
+  return {keepValue(n, quantized, DType::u8(), x.name),
+          keepValue(n, range.zero, DType::u8(), x.name),
+          keepValue(n, range.scale, DType::f32(), x.name)};
 }
 
 LogicalResult memplan::onnx::checkZeroPoint(NodeBuilder &n, unsigned operand,

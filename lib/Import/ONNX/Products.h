@@ -32,6 +32,9 @@ Factor readFactor(NodeBuilder &n, unsigned i, int64_t axis);
 std::pair<Factor, Factor> readFactors(NodeBuilder &n, int64_t axisA,
                                       int64_t axisB, int64_t depth);
 
+/// Floats of any origin as integers of 8 bits, by the range of their numbers.
+Factor quantizeByRange(NodeBuilder &n, ImportedTensor &x);
+
 /// Whether zero points (inputs `zero`, if there) have their operand's type.
 mlir::LogicalResult checkZeroPoint(NodeBuilder &n, unsigned operand,
                                    unsigned zero);

@@ -31,11 +31,14 @@ mlir::LogicalResult checkOneScale(NodeBuilder &n, unsigned scale, unsigned zero,
                                   DType quantized, bool isOptional = false);
 
 /// The scale (f32) and zero point (uint8), scalars, with which the numbers of
-/// input `i` and 0 fill the range of uint8.
+/// `x` and 0 fill the range of uint8.
 struct DynamicRange {
   mlir::Value scale, zero;
 };
-DynamicRange reduceRange(NodeBuilder &n, unsigned i);
+DynamicRange reduceRange(NodeBuilder &n, ImportedTensor &x);
+/// `x` as uint8 in that range.
+mlir::Value quantizeToRange(NodeBuilder &n, ImportedTensor &x,
+                            DynamicRange range);
 
 /// Reads input `i`, of one element, wherever the op is.
 void addScalar(NodeBuilder &n, ElementwiseOperands &operands, unsigned i,

@@ -213,18 +213,8 @@ static LogicalResult buildDynamicQuantizeLinear(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
   if (x.dtype != DType::f32())
     return n.unsupported() << n.inputText(0u) << "; float32 is accepted";
-  DynamicRange range = reduceRange(n, 0);
-  ElementwiseOperands operands(n);
-  operands.addBroadcast(x, x.shape());
-  AffineMap all = AffineMap::get(x.rank(), 0, n.context());
-  operands.add(range.scale, all);
-  operands.add(range.zero, all);
-  Value y =
-      operands.build(x.shape(), DType::u8().type(n.context()),
-                     [&](OpBuilder &b, Location loc, ValueRange args) {
-                       return quantizeScalar(b, loc, args[0], args[1], args[2],
-                                             DType::f32(), DType::u8());
-                     });
+  DynamicRange range = reduceRange(n, x);
+  Value y = quantizeToRange(n, x, range);
   if (failed(n.result(0, y, DType::u8())) ||
       failed(n.result(1, range.scale, DType::f32())))
     return failure();
@@ -233,8 +223,21 @@ static LogicalResult buildDynamicQuantizeLinear(NodeBuilder &n) {
 
 namespace memplan::onnx {
 
-DynamicRange reduceRange(NodeBuilder &n, unsigned i) {
-  ImportedTensor &x = n.input(i);
+Value quantizeToRange(NodeBuilder &n, ImportedTensor &x, DynamicRange range) {
+  ElementwiseOperands operands(n);
+  operands.addBroadcast(x, x.shape());
+  AffineMap all = AffineMap::get(x.rank(), 0, n.context());
+  operands.add(range.scale, all);
+  operands.add(range.zero, all);
+  return operands.build(x.shape(), DType::u8().type(n.context()),
+                        [](OpBuilder &b, Location loc, ValueRange args) {
+                          return quantizeScalar(b, loc, args[0], args[1],
+                                                args[2], DType::f32(),
+                                                DType::u8());
+                        });
+}
+
+DynamicRange reduceRange(NodeBuilder &n, ImportedTensor &x) {
   Value flat = reshape(n, n.value(x), {x.numElements()});
   auto reduce = [&](Combiner combiner) {
     return reduceRows(

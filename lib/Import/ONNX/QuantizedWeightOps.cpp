@@ -69,29 +69,7 @@ static LogicalResult buildDynamicQuantizeMatMul(NodeBuilder &n) {
     return failure();
   if (a.dtype != DType::f32())
     return n.unsupported() << n.inputText(0u) << "; float32 is accepted";
-  DynamicRange range = reduceRange(n, 0);
-  ElementwiseOperands operands(n);
-  operands.addBroadcast(a, a.shape());
-  AffineMap all = AffineMap::get(a.rank(), 0, n.context());
-  operands.add(range.scale, all);
-  operands.add(range.zero, all);
-  Value quantized =
-      operands.build(a.shape(), n.b.getI8Type(),
-                     [&](OpBuilder &at, Location loc, ValueRange args) {
-                       return quantizeScalar(at, loc, args[0], args[1], args[2],
-                                             DType::f32(), DType::u8());
-                     });
-  auto keep = [&](Value value, DType dtype) {
-    ImportedTensor tensor;
-    tensor.name = a.name;
-    tensor.dtype = dtype;
-    tensor.type = cast<RankedTensorType>(value.getType());
-    tensor.value = value;
-    return n.keep(tensor);
-  };
-  Factor lhs{keep(quantized, DType::u8()), keep(range.zero, DType::u8()),
-             keep(range.scale, DType::f32())};
-  return buildScaledProduct(n, lhs, *b, 4);
+  return buildScaledProduct(n, quantizeByRange(n, a), *b, 4);
 }
 
 /// A with scale and zero point, B the same, C (int32, quantized as the product

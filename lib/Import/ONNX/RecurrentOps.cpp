@@ -11,6 +11,7 @@
 #include "OpTable.h"
 #include "RecurrentActivation.h"
 #include "RecurrentKernel.h"
+#include "RecurrentProduct.h"
 #include "TensorOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,6 +27,7 @@ struct Kind {
   int64_t numGates;
   SmallVector<StringRef> activations; // of one direction
   bool hasCell;                       // initial_c, P and Y_c
+  bool isQuantized = false;           // W and R, which are not transposed then
 };
 
 /// One direction at one step.
@@ -57,8 +59,9 @@ private:
           states);
   LogicalResult setStates(unsigned output, ArrayRef<Value> states);
 
-  /// lhs [rows, k] times the transposed `rhs` [columns, k], plus `bias`.
-  Value product(Value lhs, Value rhs, Value bias);
+  Value product(Value lhs, const GateWeights &weights, Value bias) {
+    return multiplyGates(n, lhs, weights, bias, dtype);
+  }
   Value slice(Value tensor, int64_t dim, int64_t offset, int64_t size);
   /// Gate `gate` of the inputs' products at the time of a step.
   Value inputGate(const Step &step, int64_t gate);
@@ -93,7 +96,8 @@ private:
 
   // Of the direction that is being built.
   int64_t direction = 0;
-  Value inputProducts, recurrence, recurrenceBias, peepholes, lengths;
+  Value inputProducts, recurrenceBias, peepholes, lengths;
+  GateWeights recurrence;
   // Results so far.
   Value y;
   SmallVector<Value> lastH, lastC;
@@ -145,31 +149,40 @@ LogicalResult RecurrentBuilder::checkShape(unsigned i, StringRef what,
 }
 
 LogicalResult RecurrentBuilder::readShapes() {
-  if (failed(n.floatInput(0)) || failed(n.sameTypes({0, 1, 2, 3, 5, 6, 7})))
+  if (failed(n.floatInput(0)) || failed(n.sameTypes({0, 3, 5, 6, 7})) ||
+      (!kind.isQuantized && failed(n.sameTypes({0, 1, 2}))))
     return failure();
   for (unsigned i : {0, 1, 2})
     if (n.input(i).rank() != 3)
       return n.invalid() << n.inputText(i) << "; rank 3 is accepted";
-  ImportedTensor &x = n.input(0), &r = n.input(2);
+  ImportedTensor &x = n.input(0);
   dtype = x.dtype;
   element = x.type.getElementType();
   length = x.dim(timeDim());
   batch = x.dim(1 - timeDim());
   inputSize = x.dim(2);
-  hidden = n.intAttr("hidden_size", r.dim(2));
+  hidden = n.intAttr("hidden_size", n.input(2).dim(kind.isQuantized ? 1 : 2));
   if (hidden < 1 || hidden > (int64_t(1) << 32))
     return n.invalid() << "hidden_size is " << hidden
                        << "; 1 to 2^32 is accepted";
   int64_t rows = kind.numGates * hidden;
-  SmallVector<int64_t> state = stateShape();
-  return success(
-      succeeded(checkShape(1, "W", {numDirections, rows, inputSize})) &&
-      succeeded(checkShape(2, "R", {numDirections, rows, hidden})) &&
-      succeeded(checkShape(3, "B", {numDirections, 2 * rows})) &&
-      succeeded(checkShape(4, "sequence_lens", batch)) &&
-      succeeded(checkShape(5, "initial_h", state)) &&
-      succeeded(checkShape(6, "initial_c", state)) &&
-      succeeded(checkShape(7, "P", {numDirections, 3 * hidden})));
+  SmallVector<int64_t> state = stateShape(),
+                       w = {numDirections, rows, inputSize},
+                       r = {numDirections, rows, hidden};
+  if (kind.isQuantized) {
+    if (failed(checkQuantizedGates(n, 1, 8, numDirections, rows)) ||
+        failed(checkQuantizedGates(n, 2, 10, numDirections, rows)))
+      return failure();
+    std::swap(w[1], w[2]);
+    std::swap(r[1], r[2]);
+  }
+  return success(succeeded(checkShape(1, "W", w)) &&
+                 succeeded(checkShape(2, "R", r)) &&
+                 succeeded(checkShape(3, "B", {numDirections, 2 * rows})) &&
+                 succeeded(checkShape(4, "sequence_lens", batch)) &&
+                 succeeded(checkShape(5, "initial_h", state)) &&
+                 succeeded(checkShape(6, "initial_c", state)) &&
+                 succeeded(checkShape(7, "P", {numDirections, 3 * hidden})));
 }
 
 LogicalResult RecurrentBuilder::readLengths() {
@@ -218,30 +231,6 @@ Value RecurrentBuilder::directionOf(unsigned input, int64_t direction) {
   if (numDirections == 1)
     return reshape(n, tensor, n.input(input).shape().drop_front());
   return extractRow(n, tensor, n.b.getIndexAttr(direction));
-}
-
-Value RecurrentBuilder::product(Value lhs, Value rhs, Value bias) {
-  AffineExpr m = n.b.getAffineDimExpr(0), column = n.b.getAffineDimExpr(1),
-             inner = n.b.getAffineDimExpr(2);
-  auto map = [&](AffineExpr x, AffineExpr y) {
-    return AffineMap::get(3, 0, {x, y}, n.context());
-  };
-  SmallVector<Value> extras;
-  SmallVector<AffineMap> extraMaps;
-  if (bias) {
-    extras.push_back(bias);
-    extraMaps.push_back(AffineMap::get(2, 0, {column}, n.context()));
-  }
-  int64_t rows = cast<RankedTensorType>(lhs.getType()).getDimSize(0);
-  int64_t columns = cast<RankedTensorType>(rhs.getType()).getDimSize(0);
-  auto op = MatMulOp::create(
-      n.b, n.loc, lhs, rhs, extras, empty(n, {rows, columns}, element),
-      {map(m, inner), map(column, inner), map(m, column)}, extraMaps,
-      [&](OpBuilder &b, Location loc, ValueRange args) {
-        Value sum = fromAccumulator(b, loc, args[0], element);
-        return bias ? Scalars(b, loc, dtype).add(sum, args[1]) : sum;
-      });
-  return op.getResult();
 }
 
 Value RecurrentBuilder::inputGate(const Step &step, int64_t gate) {
@@ -377,8 +366,8 @@ void RecurrentBuilder::runGRU(Step &step) {
     auto part = [&](Value tensor, int64_t first, int64_t count) {
       return tensor ? slice(tensor, 0, first * hidden, count * hidden) : tensor;
     };
-    products =
-        product(step.h, part(recurrence, 0, 2), part(recurrenceBias, 0, 2));
+    products = product(step.h, {part(recurrence.floats, 0, 2), {}},
+                       part(recurrenceBias, 0, 2));
     StepKernel kernel(n);
     unsigned x = kernel.read(inputGate(step, Reset));
     unsigned r = kernel.read(gateOf(products, Reset));
@@ -388,8 +377,8 @@ void RecurrentBuilder::runGRU(Step &step) {
         kernel.build(dtype, [&](const Scalars &s, ValueRange in, ValueRange) {
           return SmallVector<Value>{s.mul(gate(s, in[x], in[r]), in[h])};
         })[0];
-    hiddenProduct =
-        product(kept, part(recurrence, 2, 1), part(recurrenceBias, 2, 1));
+    hiddenProduct = product(kept, {part(recurrence.floats, 2, 1), {}},
+                            part(recurrenceBias, 2, 1));
   }
   StepKernel kernel(n);
   unsigned xz = kernel.read(inputGate(step, Update));
@@ -436,12 +425,19 @@ void RecurrentBuilder::readDirection(int64_t at) {
     inputBias = slice(bias, 0, 0, rows);
     recurrenceBias = slice(bias, 0, rows, rows);
   }
-  recurrence = directionOf(2, at);
+  GateWeights weights;
+  if (kind.isQuantized) {
+    weights = readQuantizedGates(n, 1, 8, at);
+    recurrence = readQuantizedGates(n, 2, 10, at);
+  } else {
+    weights = {directionOf(1, at), {}};
+    recurrence = {directionOf(2, at), {}};
+  }
   peepholes = directionOf(7, at);
   if (isMasked)
     lengths = n.value(4);
   Value x = reshape(n, n.value(0), {length * batch, inputSize});
-  Value all = product(x, directionOf(1, at), inputBias);
+  Value all = product(x, weights, inputBias);
   SmallVector<int64_t> shape = {length, batch, rows};
   if (isBatchFirst)
     std::swap(shape[0], shape[1]);
@@ -563,9 +559,19 @@ static LogicalResult buildLSTM(NodeBuilder &n) {
   return RecurrentBuilder(n, {4, {"Sigmoid", "Tanh", "Tanh"}, true}).build();
 }
 
+/// The LSTM that ONNX Runtime's dynamic quantization makes.
+static LogicalResult buildQuantizedLSTM(NodeBuilder &n) {
+  if (n.input(0).dtype != DType::f32())
+    return n.unsupported() << n.inputText(0u) << "; float32 is accepted";
+  return RecurrentBuilder(n, {4, {"Sigmoid", "Tanh", "Tanh"}, true, true})
+      .build();
+}
+
 namespace memplan::onnx {
 llvm::ArrayRef<OpEntry> recurrentOps() {
   static const OpEntry kOps[] = {
+      {"DynamicQuantizeLSTM", 1, 1, 3, 12, 3, buildQuantizedLSTM,
+       "com.microsoft"},
       {"GRU", 1, kNewestOpset, 3, 6, 2, buildGRU},
       {"LSTM", 1, kNewestOpset, 3, 8, 3, buildLSTM},
       {"RNN", 1, kNewestOpset, 3, 6, 2, buildRNN},

@@ -16,6 +16,9 @@ mlir::LogicalResult onlyRunDimsOf(NodeBuilder &n,
 mlir::LogicalResult isFixedDim(NodeBuilder &n, unsigned i, int64_t dim,
                                llvm::StringRef why);
 
+/// An extent that is known, as one of the run.
+mlir::Value scalarExtent(NodeBuilder &n, int64_t extent);
+
 /// A new extent from others: `body` sees them as scalars.
 mlir::Value computeExtent(
     NodeBuilder &n, mlir::ValueRange extents,
@@ -30,6 +33,8 @@ mlir::LogicalResult argRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult nonZeroRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult compressRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult suppressionRule(NodeBuilder &n, BuildFn build);
+mlir::LogicalResult scatterRule(NodeBuilder &n, BuildFn build);
+mlir::LogicalResult topKRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult shapeRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult sizeRule(NodeBuilder &n, BuildFn build);
 

@@ -9,6 +9,7 @@
 #include "Places.h"
 #include "RunDimRules.h"
 #include "TensorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -58,6 +59,32 @@ static Value place(NodeBuilder &n, Value y, Value x, Value begin,
       });
 }
 
+static bool isSameExtent(Value a, Value b) {
+  DenseElementsAttr x, y;
+  return a == b || (matchPattern(a, m_Constant(&x)) &&
+                    matchPattern(b, m_Constant(&y)) && x == y);
+}
+
+/// The sum of two extents: one that is there already, if so, for tensors share
+/// an extent only if it is the same value.
+static Value sumOf(NodeBuilder &n, Value a, Value b) {
+  for (Operation *user : a.getUsers()) {
+    auto before = dyn_cast<linalg::GenericOp>(user);
+    if (!before || before->getBlock() != n.b.getInsertionBlock() ||
+        before.getNumDpsInputs() != 2 || before.getInputs()[0] != a ||
+        !isSameExtent(before.getInputs()[1], b))
+      continue;
+    auto sum = dyn_cast<arith::AddIOp>(before.getBody()->front());
+    if (sum && sum.getLhs() == before.getBody()->getArgument(0) &&
+        sum.getRhs() == before.getBody()->getArgument(1) &&
+        sum->getNextNode() == before.getBody()->getTerminator())
+      return before.getResult(0);
+  }
+  return computeExtent(n, {a, b}, [](const Scalars &s, ValueRange args) {
+    return s.add(args[0], args[1]);
+  });
+}
+
 /// Along a dim of the run each part begins where the one before ends.
 LogicalResult memplan::onnx::concatRule(NodeBuilder &n, BuildFn build) {
   FailureOr<int64_t> axis = n.axis(n.intAttr("axis", 0), n.input(0).rank());
@@ -85,13 +112,10 @@ LogicalResult memplan::onnx::concatRule(NodeBuilder &n, BuildFn build) {
   }
   if (!isAlong)
     return success();
-  auto scalar = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        n.b, n.loc,
-        DenseElementsAttr::get(RankedTensorType::get({}, n.b.getI64Type()),
-                               value));
-  };
-  Value begin = scalar(0);
+  Value begin = scalarExtent(n, 0);
+  unsigned first = 0;
+  while (first < n.numInputs() && n.input(first).numElements() == 0)
+    ++first;
   auto zero = cast<TypedAttr>(n.b.getZeroAttr(y.type.getElementType()));
   Value joined = filled(n, y.shape(), zero);
   for (unsigned i = 0; i < n.numInputs(); ++i) {
@@ -102,11 +126,8 @@ LogicalResult memplan::onnx::concatRule(NodeBuilder &n, BuildFn build) {
     joined = place(n, joined, n.value(i), begin, *axis);
     Value extent = x.runExtent(*axis);
     if (!extent)
-      extent = scalar(x.dim(*axis));
-    begin = computeExtent(n, {begin, extent},
-                          [](const Scalars &s, ValueRange args) {
-                            return s.add(args[0], args[1]);
-                          });
+      extent = scalarExtent(n, x.dim(*axis));
+    begin = i == first ? extent : sumOf(n, begin, extent);
   }
   y.value = joined;
   n.setRunDim(0, *axis, begin);
@@ -301,6 +322,78 @@ LogicalResult memplan::onnx::suppressionRule(NodeBuilder &n, BuildFn build) {
     return onlyRunDimsOf(n, {});
   mask(n, 1, neutral(n, "ReduceMax", scores.dtype));
   return build(n);
+}
+
+/// Where an index lies beyond, it becomes one outside, which moves nothing.
+LogicalResult memplan::onnx::scatterRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0), &indices = n.input(1), &updates = n.input(2);
+  // Of ScatterND the last dim of the indices is a tuple.
+  bool isND = n.opName() == "ScatterND";
+  for (int64_t dim = 0; dim < indices.rank() - isND; ++dim)
+    if (dim >= updates.rank() ||
+        indices.runExtent(dim) != updates.runExtent(dim))
+      return n.unsupported()
+             << n.inputText(1) << " and " << n.inputText(2)
+             << " may differ in the extent of dim " << dim
+             << ", which only the run tells; tensors that share it are "
+                "accepted";
+  if (isND) {
+    if (indices.rank() > 0 && failed(isFixedDim(n, 1, indices.rank() - 1,
+                                                "has tuples of indices along")))
+      return failure();
+    int64_t moved = x.rank() - indices.shape().back();
+    for (int64_t i = 0; i < moved; ++i)
+      if (updates.runExtent(updates.rank() - 1 - i) !=
+          x.runExtent(x.rank() - 1 - i))
+        return onlyRunDimsOf(n, 1);
+  }
+  mask(n, 1,
+       n.b.getIntegerAttr(indices.type.getElementType(),
+                          APInt::getSignedMaxValue(indices.dtype.bits())));
+  if (failed(build(n)))
+    return failure();
+  for (const RunDim &entry : x.runDims)
+    if (!n.getResults().front().aliasOf)
+      n.setRunDim(0, entry.dim, entry.extent);
+  return success();
+}
+
+/// What lies beyond is chosen last: of equals the first come first, and a NaN
+/// is the largest. Where there are fewer than k, all are chosen.
+LogicalResult memplan::onnx::topKRule(NodeBuilder &n, BuildFn build) {
+  ImportedTensor &x = n.input(0);
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", -1), x.rank());
+  if (failed(axis) || failed(onlyRunDimsOf(n, 0)))
+    return failure();
+  Value extent = x.runExtent(*axis);
+  if (extent) {
+    bool isLargest = n.opset < 11 || n.intAttr("largest", 1) != 0;
+    TypedAttr last = neutral(n, isLargest ? "ReduceMax" : "ReduceMin", x.dtype);
+    if (auto number = dyn_cast<FloatAttr>(last); number && !isLargest)
+      last = n.b.getFloatAttr(
+          number.getType(), APFloat::getQNaN(number.getValue().getSemantics()));
+    mask(n, 0, last);
+  }
+  if (failed(build(n)))
+    return failure();
+  ImportedTensor &values = n.getResults()[0], &places = n.getResults()[1];
+  ImportedTensor &made = places.type ? places : values;
+  if (extent) {
+    Value count = made.runExtent(*axis);
+    if (!count)
+      count = scalarExtent(n, made.dim(*axis));
+    extent = computeExtent(n, {count, extent},
+                           [](const Scalars &s, ValueRange args) {
+                             return s.min(args[0], args[1]);
+                           });
+    values.runDims.clear();
+    places.runDims.clear();
+  }
+  for (unsigned result : {0, 1})
+    for (const RunDim &entry : x.runDims)
+      n.setRunDim(result, entry.dim,
+                  entry.dim == *axis ? extent : entry.extent);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

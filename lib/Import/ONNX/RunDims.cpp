@@ -4,6 +4,7 @@
 
 #include "ControlFlow.h"
 #include "RunDimRules.h"
+#include "RunShapes.h"
 #include "TensorOps.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -37,6 +38,12 @@ LogicalResult memplan::onnx::isFixedDim(NodeBuilder &n, unsigned i, int64_t dim,
     return success();
   return n.unsupported() << n.inputText(i) << " " << why << " dim " << dim
                          << ", whose extent only the run tells";
+}
+
+Value memplan::onnx::scalarExtent(NodeBuilder &n, int64_t extent) {
+  auto type = RankedTensorType::get({}, n.b.getI64Type());
+  return arith::ConstantOp::create(n.b, n.loc,
+                                   DenseElementsAttr::get(type, extent));
 }
 
 Value memplan::onnx::computeExtent(
@@ -123,8 +130,8 @@ static LogicalResult refuseShape(NodeBuilder &n, int64_t dim) {
 }
 
 /// A dim of the run is what entry -1 or 0 stands for; an extent that is given
-/// would only be right by chance. What is before and after it has as many
-/// elements as it had.
+/// would only be right by chance. What is before it has as many elements as it
+/// had; dims that follow it may be merged into it.
 static LogicalResult reshapeRule(NodeBuilder &n, BuildFn build) {
   if (failed(onlyRunDimsOf(n, 0)) || failed(build(n)))
     return failure();
@@ -133,19 +140,29 @@ static LogicalResult reshapeRule(NodeBuilder &n, BuildFn build) {
   SmallVector<int64_t> wanted = *n.ints(1, "the shape");
   bool zeroCopies = n.opset < 14 || n.intAttr("allowzero", 0) == 0;
   for (const RunDim &entry : x.runDims) {
-    int64_t dim = entry.dim, found = -1;
+    int64_t dim = entry.dim, found = -1, inner = 1;
+    int64_t after = product(x.shape().drop_front(dim + 1));
     for (int64_t i = 0; i < static_cast<int64_t>(wanted.size()); ++i) {
       bool isOpen = wanted[i] == -1;
       bool isCopy = wanted[i] == 0 && zeroCopies && i == dim;
-      if ((isOpen || isCopy) &&
-          product(shape.take_front(i)) == product(x.shape().take_front(dim)) &&
-          product(shape.drop_front(i + 1)) ==
-              product(x.shape().drop_front(dim + 1)))
-        found = i;
+      int64_t rest = product(shape.drop_front(i + 1));
+      if (!(isOpen || isCopy) ||
+          product(shape.take_front(i)) != product(x.shape().take_front(dim)) ||
+          rest == 0 || after % rest != 0)
+        continue;
+      // Merged with dims that follow it, its extent counts their elements.
+      found = i;
+      inner = after / rest;
     }
-    if (found < 0 || n.getResults().front().runExtent(found))
+    if (found < 0 || (inner != 1 && x.runDims.size() != 1) ||
+        n.getResults().front().runExtent(found))
       return refuseShape(n, dim);
-    n.setRunDim(0, found, entry.extent);
+    Value extent = entry.extent;
+    if (inner != 1)
+      extent = computeExtent(n, extent, [&](const Scalars &s, ValueRange args) {
+        return s.mul(args[0], s.integer(inner));
+      });
+    n.setRunDim(0, found, extent);
   }
   return success();
 }
@@ -496,8 +513,8 @@ static const llvm::StringMap<Rule> &rules() {
                              "Tan",         "Tanh",      "ThresholdedRelu",
                              "Where",       "Xor"})
       map[name] = broadcastRule;
-    for (const char *name :
-         {"AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool"})
+    for (const char *name : {"AveragePool", "Conv", "ConvTranspose",
+                             "GlobalAveragePool", "GlobalMaxPool"})
       map[name] = sampleRule;
     map["BatchNormalization"] = batchNormRule;
     for (const char *name : {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMin",
@@ -523,12 +540,13 @@ static const llvm::StringMap<Rule> &rules() {
     map["NonZero"] = nonZeroRule;
     map["RMSNormalization"] = layerNormRule;
     map["RoiAlign"] = roiAlignRule;
+    map["Scatter"] = map["ScatterElements"] = map["ScatterND"] = scatterRule;
     map["Shape"] = shapeRule;
     map["Size"] = sizeRule;
     map["Slice"] = sliceRule;
     map["Split"] = splitRule;
     map["Squeeze"] = squeezeRule;
-    map["TopK"] = axisRule<-1>;
+    map["TopK"] = topKRule;
     map["Transpose"] = transposeRule;
     map["Unsqueeze"] = unsqueezeRule;
     return map;
@@ -536,9 +554,15 @@ static const llvm::StringMap<Rule> &rules() {
   return kRules;
 }
 
-LogicalResult memplan::onnx::buildWithRunDims(NodeBuilder &n,
-                                              const OpEntry &entry) {
+static LogicalResult buildByRule(NodeBuilder &n, const OpEntry &entry) {
   bool hasAny = false;
+  if (takesRunShape(n, entry))
+    return buildOfRunShape(n, entry);
+  if (StringRef(entry.name) == "Reshape" && isRunShape(n, 1) &&
+      failed(closeRunShape(n)))
+    return failure();
+  if (StringRef(entry.name) == "Slice" && isRunShape(n, 2))
+    closeRunEnds(n);
   for (unsigned i = 0; i < n.numInputs(); ++i)
     hasAny |=
         n.hasInput(i) && !n.input(i).isList() && !n.input(i).runDims.empty();
@@ -550,29 +574,11 @@ LogicalResult memplan::onnx::buildWithRunDims(NodeBuilder &n,
   return rule->second(n, entry.build);
 }
 
-DenseElementsAttr
-memplan::onnx::cutToExtents(DenseElementsAttr elements,
-                            ArrayRef<std::pair<int64_t, int64_t>> extents) {
-  auto type = cast<RankedTensorType>(elements.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  for (auto [dim, extent] : extents)
-    shape[dim] = std::clamp<int64_t>(extent, 0, shape[dim]);
-  if (ArrayRef<int64_t>(shape) == type.getShape())
-    return elements;
-  auto cut = RankedTensorType::get(shape, type.getElementType());
-  if (elements.isSplat() && cut.getNumElements() != 0)
-    return DenseElementsAttr::get(cut, elements.getSplatValue<Attribute>());
-  SmallVector<Attribute> kept;
-  auto all = elements.getValues<Attribute>();
-  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
-    int64_t rest = i;
-    bool isInside = true;
-    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-      isInside &= rest % type.getDimSize(dim) < shape[dim];
-      rest /= type.getDimSize(dim);
-    }
-    if (isInside)
-      kept.push_back(all[i]);
-  }
-  return DenseElementsAttr::get(cut, kept);
+LogicalResult memplan::onnx::buildWithRunDims(NodeBuilder &n,
+                                              const OpEntry &entry) {
+  if (failed(buildByRule(n, entry)))
+    return failure();
+  if (!*entry.domain)
+    trackEntries(n, entry.name);
+  return success();
 }

@@ -20,6 +20,9 @@ struct Scope {
   std::string place;
   llvm::DenseMap<llvm::StringRef, ImportedTensor *> tensors;
   llvm::DenseMap<llvm::StringRef, const ValueInfo *> declarations;
+  /// What NonZero made of a tensor: exporters write one for each use, and their
+  /// extents must be the same one.
+  llvm::DenseMap<const ImportedTensor *, ImportedTensor *> nonZeros;
 
   /// What the nearest graph that has the name means by it; null if none.
   ImportedTensor *find(llvm::StringRef name) const {

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpTable.h"
+#include "RunDimRules.h"
+#include "RunShapes.h"
 #include "Scalars.h"
 #include "Sort.h"
 #include "TensorOps.h"
@@ -181,23 +183,39 @@ Value memplan::onnx::sortedPlaces(NodeBuilder &n, Value x, DType dtype) {
   return ranking.places(ranking.type().getDimSize(0));
 }
 
+/// Input k as an extent of at most `most`.
+static Value readCount(NodeBuilder &n, int64_t most) {
+  Value k = reshape(n, n.value(1), {});
+  return computeExtent(n, k, [&](const Scalars &s, ValueRange args) {
+    return s.max(s.integer(0), s.min(args[0], s.integer(most)));
+  });
+}
+
+/// A k that only the run tells is at most the extent of the axis.
 static LogicalResult buildTopK(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
+  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", -1), x.rank());
+  if (failed(axis))
+    return failure();
   int64_t k;
+  bool isOfRun = n.opset >= 10 && !n.input(1).isKnown() &&
+                 n.input(1).dtype == DType::i64() &&
+                 n.input(1).numElements() == 1;
   if (n.opset < 10) {
     k = n.intAttr("k", -1);
+  } else if (isOfRun) {
+    k = x.dim(*axis);
+    if (auto entries = readEntries(n, 1))
+      k = std::min(k, std::max<int64_t>(0, entries->front().bound));
   } else {
     FailureOr<int64_t> given = n.scalarInt(1, "k");
     if (failed(given))
       return failure();
     k = *given;
   }
-  FailureOr<int64_t> axis = n.axis(n.intAttr("axis", -1), x.rank());
   bool isLargest = n.opset < 11 || n.intAttr("largest", 1) != 0;
   if (n.opset >= 11)
     n.ignoreAttr("sorted"); // any order will do then; ours is sorted
-  if (failed(axis))
-    return failure();
   if (x.dtype.isBool())
     return n.invalid() << n.inputText(0u) << "; numbers are accepted";
   if (k < 0 || k > x.dim(*axis))
@@ -227,7 +245,14 @@ static LogicalResult buildTopK(NodeBuilder &n) {
     if (failed(n.result(0, values, x.dtype)))
       return failure();
   }
-  return n.result(1, places, DType::i64());
+  if (failed(n.result(1, places, DType::i64())))
+    return failure();
+  if (!isOfRun)
+    return success();
+  Value count = readCount(n, k);
+  n.setRunDim(0, *axis, count);
+  n.setRunDim(1, *axis, count);
+  return success();
 }
 
 namespace memplan::onnx {

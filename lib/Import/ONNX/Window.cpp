@@ -3,6 +3,7 @@
 #include "Window.h"
 
 #include "memplan/Support/CheckedMath.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace memplan;
@@ -85,11 +86,13 @@ FailureOr<Window> memplan::onnx::readWindow(NodeBuilder &n,
       end = total - begin;
     } else {
       int64_t room = *padded - *reach;
-      if (room < 0)
+      output = (isCeil ? llvm::divideCeilSigned(room, stride)
+                       : llvm::divideFloorSigned(room, stride)) +
+               1;
+      if (output < 1)
         return n.invalid() << "a window of reach " << *reach
                            << " does not fit the padded input of extent "
                            << *padded << " in spatial dim " << i;
-      output = (isCeil ? (room + stride - 1) / stride : room / stride) + 1;
       // A window that would start behind the input, in its padding, is left
       // out.
       if (isCeil && (output - 1) * stride >= input[i] + begin)
