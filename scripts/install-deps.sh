@@ -15,7 +15,7 @@ packages=(
   ca-certificates git cmake ninja-build g++ ccache lld-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-format-22
   libgtest-dev libbenchmark-dev
-  python3 python3-venv
+  python3 python3-venv chromium fonts-dejavu-core
 )
 dry_run=
 for option in "$@"; do

@@ -305,6 +305,65 @@ static void explain(ModuleOp module, const DriverOptions &options,
                     os);
 }
 
+/// Whether the output lies in the model's own folder.
+static bool keepsFolder(const DriverOptions &options) {
+  auto getFolder = [](StringRef path) {
+    llvm::SmallString<128> folder(llvm::sys::path::parent_path(path));
+    llvm::SmallString<128> real;
+    if (llvm::sys::fs::real_path(folder.empty() ? StringRef(".") : folder.str(),
+                                 real))
+      return std::string();
+    return real.str().str();
+  };
+  std::string folder = getFolder(options.input);
+  return !options.output.empty() && options.output != "-" && !folder.empty() &&
+         folder == getFolder(options.output);
+}
+
+static llvm::Error writeAnnotated(const PlanDocument &plan,
+                                  const DriverOptions &options,
+                                  raw_ostream &os) {
+  auto buffer = llvm::MemoryBuffer::getFile(options.input, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (std::error_code failure = buffer.getError())
+    return llvm::createStringError(failure, "cannot read '%s': %s",
+                                   options.input.c_str(),
+                                   failure.message().c_str());
+  llvm::Error failure =
+      emitAnnotatedONNX(plan, (*buffer)->getBuffer(), keepsFolder(options), os);
+  if (!failure)
+    return failure;
+  return llvm::createStringError("'%s': %s", options.input.c_str(),
+                                 llvm::toString(std::move(failure)).c_str());
+}
+
+/// What is made of a plan alone.
+static llvm::Error writePlan(const PlanDocument &plan,
+                             const DriverOptions &options, raw_ostream &os,
+                             const PlanDocument *other = nullptr) {
+  switch (options.emit) {
+  case EmitKind::CSV:
+    return emitPlanCSV(plan, os);
+  case EmitKind::HTML:
+    emitMemoryMap(plan, os, other);
+    break;
+  case EmitKind::SVG:
+    emitMemoryMapSVG(plan, os);
+    break;
+  case EmitKind::Trace:
+    emitChromeTrace(plan, os);
+    break;
+  case EmitKind::TorchSnapshot:
+    emitTorchSnapshot(plan, os);
+    break;
+  case EmitKind::ONNX:
+    return writeAnnotated(plan, options, os);
+  default:
+    writePlanJSON(plan, os);
+  }
+  return llvm::Error::success();
+}
+
 static ExitCode emit(ModuleOp module, const DriverOptions &options,
                      OutputFiles &files, std::vector<std::string> &written) {
   if (options.emit == EmitKind::CUDA)
@@ -319,9 +378,13 @@ static ExitCode emit(ModuleOp module, const DriverOptions &options,
       return llvm::Error::success();
     }
     case EmitKind::Plan:
-      return emitPlanJSON(module, os);
     case EmitKind::CSV:
-      return emitPlanCSV(module, os);
+    case EmitKind::HTML:
+    case EmitKind::SVG:
+    case EmitKind::Trace:
+    case EmitKind::TorchSnapshot:
+    case EmitKind::ONNX:
+      return writePlan(collectPlan(module), options, os);
     case EmitKind::Explanation:
       explain(module, options, os);
       return llvm::Error::success();
@@ -363,9 +426,65 @@ static LogicalResult checkPrefix(const DriverOptions &options,
   return success();
 }
 
+bool isPlan(StringRef path) { return path.ends_with_insensitive(".json"); }
+
+/// Reads a plan; reports why not.
+static std::optional<PlanDocument> loadPlan(StringRef path,
+                                            MLIRContext &context) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (std::error_code failure = buffer.getError()) {
+    error(context) << "cannot read '" << path << "': " << failure.message();
+    return std::nullopt;
+  }
+  llvm::Expected<PlanDocument> plan = parsePlanJSON((*buffer)->getBuffer());
+  if (plan)
+    return std::move(*plan);
+  error(context) << "'" << path << "' is no plan as --emit=plan writes it: "
+                 << llvm::toString(plan.takeError());
+  return std::nullopt;
+}
+
+ExitCode drawPlan(const DriverOptions &options, MLIRContext &context) {
+  bool isDrawn =
+      options.emit == EmitKind::HTML || options.emit == EmitKind::SVG ||
+      options.emit == EmitKind::Trace ||
+      options.emit == EmitKind::TorchSnapshot || options.emit == EmitKind::CSV;
+  if (options.compare.empty() ? !isDrawn : options.emit != EmitKind::HTML) {
+    error(context) << (options.compare.empty()
+                           ? "of a plan, --emit=html, svg, trace, "
+                             "torch-snapshot and csv can be made"
+                           : "--compare is for --emit=html");
+    return ExitCode::UsageOrIO;
+  }
+  std::optional<PlanDocument> other;
+  if (!options.compare.empty()) {
+    other = loadPlan(options.compare, context);
+    if (!other)
+      return ExitCode::InvalidModel;
+  }
+  std::optional<PlanDocument> plan = loadPlan(options.input, context);
+  if (!plan)
+    return ExitCode::InvalidModel;
+  OutputFiles files;
+  llvm::Error failure = files.add(
+      options.output.empty() ? "-" : options.output, [&](raw_ostream &os) {
+        return writePlan(*plan, options, os, other ? &*other : nullptr);
+      });
+  if (!failure)
+    failure = files.commit();
+  if (failure)
+    return reportIO(context, std::move(failure));
+  return ExitCode::Done;
+}
+
 ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   if (options.emit == EmitKind::CUDA && failed(checkPrefix(options, context)))
     return ExitCode::UsageOrIO;
+  if (options.emit == EmitKind::ONNX && !isONNX(options.input)) {
+    error(context) << "--emit=onnx annotates an .onnx file; the input is '"
+                   << options.input << "'";
+    return ExitCode::UsageOrIO;
+  }
   DefaultTimingManager timingManager;
   applyDefaultTimingManagerCLOptions(timingManager);
   TimingScope timing = timingManager.getRootScope();

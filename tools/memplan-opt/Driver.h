@@ -15,7 +15,19 @@
 namespace memplan {
 
 /// What `--emit` can name.
-enum class EmitKind { MLIR, Planned, CUDA, Plan, CSV, Explanation };
+enum class EmitKind {
+  MLIR,
+  Planned,
+  CUDA,
+  Plan,
+  CSV,
+  HTML,
+  SVG,
+  Trace,
+  TorchSnapshot,
+  ONNX,
+  Explanation
+};
 
 /// The settings of one compile.
 struct DriverOptions {
@@ -53,7 +65,15 @@ struct DriverOptions {
   /// Say where the bytes go: on standard output if nothing else is emitted,
   /// else on standard error.
   bool explain = false;
+  /// A plan (`--emit=plan`) that the input, another, is compared with.
+  std::string compare;
 };
+
+/// Whether a path is read as a plan that `--emit=plan` wrote.
+bool isPlan(llvm::StringRef path);
+
+/// Draws the plan in `options.input`, or compares it with `options.compare`.
+ExitCode drawPlan(const DriverOptions &options, mlir::MLIRContext &context);
 
 /// Whether a path is read as an ONNX model.
 bool isONNX(llvm::StringRef path);

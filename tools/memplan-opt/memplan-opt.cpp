@@ -1,7 +1,8 @@
 //===- memplan-opt.cpp - The compiler and an mlir-opt with our passes -----===//
 //
-// With --emit, or given an .onnx file, this is the compiler (Driver.h);
-// otherwise it is mlir-opt with the dialect and the passes of memplan.
+// With --emit, or given an .onnx or .json file, this is the compiler
+// (Driver.h); otherwise it is mlir-opt with the dialect and the passes of
+// memplan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,16 @@ llvm::cl::opt<EmitKind> emitKind(
         clEnumValN(EmitKind::Plan, "plan", "the plan as JSON"),
         clEnumValN(EmitKind::CSV, "csv",
                    "the plan as id,lower,upper,size,offset; lifetimes are "
-                   "half-open")),
+                   "half-open"),
+        clEnumValN(EmitKind::HTML, "html",
+                   "the memory map, a page for a browser"),
+        clEnumValN(EmitKind::SVG, "svg", "the memory map as a picture"),
+        clEnumValN(EmitKind::Trace, "trace",
+                   "Chrome trace events, for Perfetto"),
+        clEnumValN(EmitKind::TorchSnapshot, "torch-snapshot",
+                   "a pickle for PyTorch's memory_viz page"),
+        clEnumValN(EmitKind::ONNX, "onnx",
+                   "the model with the plan in its metadata, for Netron")),
     llvm::cl::cat(category));
 
 llvm::cl::list<std::string>
@@ -118,6 +128,13 @@ llvm::cl::opt<bool> explain(
                    "the one to change first, what each technique saves. On "
                    "standard output, or beside --emit on standard error"),
     llvm::cl::cat(category));
+
+llvm::cl::opt<std::string> compareWith(
+    "compare",
+    llvm::cl::desc("With --emit=html: the plan of the input, side by side with "
+                   "this one, as in --compare A.json B.json. Both are files "
+                   "that --emit=plan wrote"),
+    llvm::cl::value_desc("A.json"), llvm::cl::cat(category));
 
 llvm::cl::opt<int64_t> alignment(
     "alignment",
@@ -298,6 +315,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   if (effort < 0)
     return usageError("--effort must not be negative");
   options.explain = explain;
+  options.compare = compareWith;
   options.fitBatch = fitBatch;
   options.sweep = sweep;
   bool isEmitting = emitKind.getNumOccurrences() > 0 || explain;
@@ -318,7 +336,7 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
         fitDim(options, context, isEmitting ? llvm::errs() : llvm::outs());
     if (code != ExitCode::Done || !isEmitting)
       return code;
-  } else if (!isEmitting) {
+  } else if (!isEmitting && isONNX(input)) {
     return runPassesOnModel(options, registry);
   }
   options.emit = emitKind.getNumOccurrences() > 0
@@ -326,6 +344,8 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
                      : EmitKind::Explanation;
   mlir::MLIRContext context(registry);
   printDiagnostics(context);
+  if (isPlan(options.input) || !options.compare.empty())
+    return drawPlan(options, context);
   return compile(options, context);
 }
 
@@ -344,6 +364,7 @@ int main(int argc, char **argv) {
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
   if (emitKind.getNumOccurrences() > 0 || explain || isONNX(input) ||
+      isPlan(input) || compareWith.getNumOccurrences() > 0 ||
       fitBatch.getNumOccurrences() > 0 || sweep.getNumOccurrences() > 0)
     return static_cast<int>(runDriver(input, output, registry));
   return mlir::asMainReturnCode(

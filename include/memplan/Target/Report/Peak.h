@@ -10,7 +10,7 @@ namespace memplan {
 
 /// A buffer, or a part of one, that lives at the peak of its arena.
 struct PeakBuffer {
-  /// Its number in the plan's list of buffers, see `emitPlanJSON`.
+  /// Its number in the plan's list of buffers, see `PlanDocument`.
   int64_t index;
   /// The alloc, or the view that it became.
   mlir::Operation *op;
