@@ -12,8 +12,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 PYTHONPATH=$root/python "$root/build/venv/bin/python" "$here/seeds.py" "$name" "$scratch/seeds"
 mkdir "$scratch/grown"
+starts=("$scratch/seeds")
+[ ! -d "$here/regressions/$name" ] || starts+=("$here/regressions/$name")
 # MLIR's shared library isn't instrumented, so that containers that cross the border look overrun.
 export ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0:detect_leaks=0:${ASAN_OPTIONS:-}
 cd "$scratch"
-"$fuzzer" "$scratch/grown" "$scratch/seeds" "$here/regressions/$name" -runs="$runs" -seed=1 -timeout=20 -rss_limit_mb=3000 \
+"$fuzzer" "$scratch/grown" "${starts[@]}" -runs="$runs" -seed=1 -timeout=20 -rss_limit_mb=3000 \
   -print_final_stats=1 -artifact_prefix="${FUZZ_ARTIFACTS:-$PWD}/$name-" "$@" 2>&1 | grep -vE '^#[0-9]+\s+(NEW|REDUCE|pulse|RELOAD)'
