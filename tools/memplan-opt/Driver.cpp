@@ -185,7 +185,7 @@ static std::string getPrefix(const DriverOptions &options) {
 
 /// A C identifier made of the prefix's last part. NAME_t must be no type of the
 /// C library's or CUDA's.
-static std::string getIdentifier(StringRef prefix) {
+std::string getIdentifier(StringRef prefix) {
   static constexpr StringLiteral kTaken[] = {
       "blkcnt",    "blksize",    "clock",   "clockid", "cudaError",
       "cudaEvent", "cudaStream", "dev",     "div",     "fpos",
@@ -400,10 +400,7 @@ static ExitCode emit(ModuleOp module, const DriverOptions &options,
   return ExitCode::Done;
 }
 
-/// Whether emitted code can include a header of OUT's name, and OUT names files
-/// at all. Reports why not.
-static LogicalResult checkPrefix(const DriverOptions &options,
-                                 MLIRContext &context) {
+LogicalResult checkPrefix(const DriverOptions &options, MLIRContext &context) {
   if (options.output == "-")
     return success();
   if (options.output.empty() && options.input == "-")
@@ -477,7 +474,9 @@ ExitCode drawPlan(const DriverOptions &options, MLIRContext &context) {
   return ExitCode::Done;
 }
 
-ExitCode compile(const DriverOptions &options, MLIRContext &context) {
+ExitCode compileInto(const DriverOptions &options, MLIRContext &context,
+                     OutputFiles &files, std::vector<std::string> &written,
+                     Summary &summary) {
   if (options.emit == EmitKind::CUDA && failed(checkPrefix(options, context)))
     return ExitCode::UsageOrIO;
   if (options.emit == EmitKind::ONNX && !isONNX(options.input)) {
@@ -505,21 +504,28 @@ ExitCode compile(const DriverOptions &options, MLIRContext &context) {
     if (code != ExitCode::Done)
       return code;
   }
+  TimingScope emitTiming = timing.nest("Emit");
+  summary = summarize(*module);
+  code = emit(*module, options, files, written);
+  emitTiming.stop();
+  if (code != ExitCode::Done || !options.explain ||
+      options.emit == EmitKind::MLIR || options.emit == EmitKind::Explanation)
+    return code;
+  explain(*module, options, llvm::errs());
+  return ExitCode::Done;
+}
+
+ExitCode compile(const DriverOptions &options, MLIRContext &context) {
   OutputFiles files;
   std::vector<std::string> written;
-  TimingScope emitTiming = timing.nest("Emit");
-  Summary summary = summarize(*module);
-  code = emit(*module, options, files, written);
+  Summary summary;
+  ExitCode code = compileInto(options, context, files, written, summary);
   if (code != ExitCode::Done)
     return code;
   if (llvm::Error failure = files.commit())
     return reportIO(context, std::move(failure));
-  emitTiming.stop();
   if (!options.quiet && options.emit != EmitKind::MLIR)
     printSummary(summary, options, written, llvm::errs());
-  if (options.explain && options.emit != EmitKind::MLIR &&
-      options.emit != EmitKind::Explanation)
-    explain(*module, options, llvm::errs());
   return ExitCode::Done;
 }
 

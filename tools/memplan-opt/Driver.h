@@ -8,11 +8,16 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include "llvm/ADT/StringSet.h"
+
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace memplan {
+
+class OutputFiles;
+struct Summary;
 
 /// What `--emit` can name.
 enum class EmitKind {
@@ -32,6 +37,10 @@ enum class EmitKind {
 /// The settings of one compile.
 struct DriverOptions {
   std::string input;
+  /// Further models, for one arena with the first (SharedBlock.h).
+  std::vector<std::string> more;
+  /// See ImportOptions.
+  llvm::StringSet<> *usedNames = nullptr;
   /// `-o`: a file, `-` for standard output, or for CUDA the common prefix of
   /// the files. Empty: standard output, for CUDA the model's stem.
   std::string output;
@@ -88,6 +97,19 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(const DriverOptions &options,
 mlir::OwningOpRef<mlir::ModuleOp> loadAndPlan(const DriverOptions &options,
                                               mlir::MLIRContext &context,
                                               ExitCode &code);
+
+/// Whether emitted code can include a header of OUT's name, and OUT names files
+/// at all. Reports why not.
+mlir::LogicalResult checkPrefix(const DriverOptions &options,
+                                mlir::MLIRContext &context);
+
+/// A C identifier made of the prefix's last part.
+std::string getIdentifier(llvm::StringRef prefix);
+
+/// Compiles one model, and adds its files to `files`.
+ExitCode compileInto(const DriverOptions &options, mlir::MLIRContext &context,
+                     OutputFiles &files, std::vector<std::string> &written,
+                     Summary &summary);
 
 /// Compiles as the options say; reports errors to the context's diagnostics.
 ExitCode compile(const DriverOptions &options, mlir::MLIRContext &context);

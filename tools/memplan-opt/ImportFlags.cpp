@@ -65,6 +65,7 @@ FailureOr<ImportOptions> parseImportOptions(const DriverOptions &options,
                                             MLIRContext &context) {
   ImportOptions parsed;
   parsed.externalDataRoot = options.externalDataRoot;
+  parsed.usedNames = options.usedNames;
   auto keepText = [](StringRef text) { return std::optional(text.str()); };
   if (failed(parseNamed<int64_t>("dim", options.dims,
                                  "NAME=N with N a whole number of at least 0",

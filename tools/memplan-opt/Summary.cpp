@@ -47,7 +47,7 @@ Summary summarize(ModuleOp module) {
   return summary;
 }
 
-static void printBytes(StringRef label, int64_t bytes, llvm::raw_ostream &os) {
+void printBytes(StringRef label, int64_t bytes, llvm::raw_ostream &os) {
   os << "  " << llvm::left_justify(label, 28)
      << llvm::format("%14lld bytes", static_cast<long long>(bytes));
   if (bytes >= 1024 * 1024)

@@ -31,6 +31,9 @@ struct Summary {
 /// Adds up the arenas that `memplan.arenas` describes and the weights.
 Summary summarize(mlir::ModuleOp module);
 
+/// A line of it.
+void printBytes(llvm::StringRef label, int64_t bytes, llvm::raw_ostream &os);
+
 /// Half a screen for a person.
 void printSummary(const Summary &summary, const DriverOptions &options,
                   llvm::ArrayRef<std::string> written, llvm::raw_ostream &os);

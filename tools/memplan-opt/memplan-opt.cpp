@@ -10,6 +10,7 @@
 #include "Driver.h"
 #include "Fit.h"
 #include "OutputFiles.h"
+#include "SharedBlock.h"
 #include "memplan/Dialect/MemPlanDialect.h"
 #include "memplan/Import/ONNX/Import.h"
 #include "mlir/InitAllDialects.h"
@@ -273,7 +274,34 @@ ExitCode usageError(const llvm::Twine &message) {
   return ExitCode::UsageOrIO;
 }
 
+/// Takes the second .onnx file and those after it out of the arguments, for
+/// MLIR's command line has one input.
+std::vector<std::string> takeFurtherModels(std::vector<char *> &arguments) {
+  std::vector<std::string> models;
+  std::vector<char *> kept;
+  bool isValue = false, hasModel = false;
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    llvm::StringRef text = argument;
+    bool isModel = i > 0 && !isValue && isONNX(text) && !text.starts_with("-");
+    if (isModel && hasModel)
+      models.push_back(text.str());
+    else
+      kept.push_back(argument);
+    hasModel |= isModel;
+    // Whether the next argument belongs to this one, as in --dim N=4.
+    llvm::StringRef flag = text.ltrim('-');
+    auto *option = static_cast<llvm::cl::Option *>(
+        llvm::cl::getRegisteredOptions().lookup(flag));
+    isValue = text.starts_with("-") &&
+              (flag == "o" || (option && option->getValueExpectedFlag() ==
+                                             llvm::cl::ValueRequired));
+  }
+  arguments = std::move(kept);
+  return models;
+}
+
 ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
+                   const std::vector<std::string> &more,
                    mlir::DialectRegistry &registry) {
   DriverOptions options;
   options.input = input.str();
@@ -326,6 +354,11 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
                       llvm::Twine(isFitting ? "--fit-batch"
                                             : "--emit and "
                                               "--explain"));
+  if (!more.empty() && (isSweeping || isFitting || !options.compare.empty() ||
+                        emitKind.getNumOccurrences() == 0))
+    return usageError("several models go together with --emit=cuda alone; give "
+                      "one for anything else");
+  options.more = more;
   if (isSweeping || isFitting) {
     mlir::MLIRContext context(registry);
     printDiagnostics(context);
@@ -346,7 +379,8 @@ ExitCode runDriver(llvm::StringRef input, llvm::StringRef output,
   printDiagnostics(context);
   if (isPlan(options.input) || !options.compare.empty())
     return drawPlan(options, context);
-  return compile(options, context);
+  return more.empty() ? compile(options, context)
+                      : compileTogether(options, context);
 }
 
 } // namespace
@@ -361,12 +395,17 @@ int main(int argc, char **argv) {
   registerMemPlanPipelines();
   registerImportDialects(registry);
 
+  std::vector<char *> arguments(argv, argv + argc);
+  std::vector<std::string> more = takeFurtherModels(arguments);
+  arguments.push_back(nullptr);
+  argc = static_cast<int>(arguments.size()) - 1;
+  argv = arguments.data();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "memplan: plan a model's memory and emit CUDA", registry);
   if (emitKind.getNumOccurrences() > 0 || explain || isONNX(input) ||
       isPlan(input) || compareWith.getNumOccurrences() > 0 ||
       fitBatch.getNumOccurrences() > 0 || sweep.getNumOccurrences() > 0)
-    return static_cast<int>(runDriver(input, output, registry));
+    return static_cast<int>(runDriver(input, output, more, registry));
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, input, output, registry));
 }

@@ -128,9 +128,10 @@ memplan_status launchConvDirect(const char *what, const ConvGeometry &g,
   const int64_t results = shape.f * g.imagePixels;
   if ((Depthwise && g.channels != 1) || results > INT32_MAX)
     return fail(MEMPLAN_ERROR_ARGUMENT,
-                "%s: with one thread a result, a convolution takes %s and "
-                "under 2^31 results an image, not %d and %" PRId64,
-                what, Depthwise ? "one input channel a group" : "any channels",
+                "%s: the %s takes %s and under 2^31 results an image, not %d "
+                "and %" PRId64,
+                what, Depthwise ? "depthwise kernel" : "kernel of 64-bit types",
+                Depthwise ? "one input channel a group" : "any channels",
                 g.channels, results);
   DirectDecoding d;
   d.byFilter = FastDiv(uint32_t(g.imagePixels));

@@ -81,6 +81,10 @@ FailureOr<Dims> Dims::bind(ArrayRef<const ValueInfo *> inputs,
   llvm::sort(given);
   for (StringRef name : given) {
     int64_t size = options.dims.lookup(name);
+    if (options.usedNames && !known.contains(name))
+      continue;
+    if (options.usedNames)
+      options.usedNames->insert(("--dim " + name).str());
     if (!known.contains(name)) {
       auto diagnostic = reporter.error(ImportErrorKind::IO)
                         << "--dim " << name

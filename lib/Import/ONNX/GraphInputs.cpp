@@ -108,6 +108,13 @@ LogicalResult GraphInputs::add(const ValueInfo &input,
 LogicalResult GraphInputs::checkOptions(const ImportOptions &options,
                                         Reporter &reporter) {
   SmallVector<std::string> unknown;
+  auto check = [&](bool isKnown, StringRef flag, StringRef name,
+                   StringRef what) {
+    if (isKnown && options.usedNames)
+      options.usedNames->insert((flag + " " + name).str());
+    else if (!isKnown && !options.usedNames)
+      unknown.push_back((flag + " " + name + " names no " + what).str());
+  };
   auto isOf = [&](StringRef name, StringRef kind) {
     for (const Input &input : all)
       if (input.declared->name == name &&
@@ -117,20 +124,14 @@ LogicalResult GraphInputs::checkOptions(const ImportOptions &options,
     return false;
   };
   for (const auto &entry : options.sequenceLengths)
-    if (!isOf(entry.getKey(), "sequence"))
-      unknown.push_back(("--sequence-length " + entry.getKey() +
-                         " names no input that is a sequence")
-                            .str());
+    check(isOf(entry.getKey(), "sequence"), "--sequence-length", entry.getKey(),
+          "input that is a sequence");
   for (const auto &entry : options.absent)
-    if (!isOf(entry.getKey(), "optional"))
-      unknown.push_back(
-          ("--absent " + entry.getKey() + " names no input that is an optional")
-              .str());
+    check(isOf(entry.getKey(), "optional"), "--absent", entry.getKey(),
+          "input that is an optional");
   for (const auto &entry : options.inputShapes)
-    if (!used.contains(entry.getKey()))
-      unknown.push_back(
-          ("--input-shape " + entry.getKey() + " names no input of the model")
-              .str());
+    check(used.contains(entry.getKey()), "--input-shape", entry.getKey(),
+          "input of the model");
   if (unknown.empty())
     return success();
   llvm::sort(unknown);

@@ -17,7 +17,11 @@ memplan::onnx::checkInputValues(ArrayRef<const ValueInfo *> inputs,
   SmallVector<StringRef> names(options.inputValues.keys());
   llvm::sort(names);
   for (StringRef name : names) {
-    if (llvm::any_of(inputs, [&](auto *input) { return input->name == name; }))
+    bool isKnown =
+        llvm::any_of(inputs, [&](auto *input) { return input->name == name; });
+    if (isKnown && options.usedNames)
+      options.usedNames->insert(("--input-value " + name).str());
+    if (isKnown || options.usedNames)
       continue;
     auto diagnostic = reporter.error(ImportErrorKind::IO)
                       << "--input-value " << quoted(name)

@@ -482,6 +482,9 @@ void MatMulText::emitDot() {
   std::string value = epilogue.call([&](unsigned number) -> std::string {
     return number == 0 ? "acc" : place(operandOfArgument[number]);
   });
+  // As of what is subtracted from itself.
+  if (!epilogue.uses(0))
+    kernel.body += "  (void)acc;\n";
   kernel.body += "  " + place(0) + " = " + value + ";\n";
   std::string name =
       kernel.define(emitter, "matmul_strided", "One result a thread.");

@@ -58,6 +58,10 @@ struct ImportOptions {
   llvm::StringMap<int64_t> sequenceLengths;
   /// Optional inputs that have no value (`--absent NAME`).
   llvm::StringSet<> absent;
+  /// For several models with the same options: what an option names in this
+  /// one is added, as in "--dim N", and an option that names nothing is passed
+  /// over. If null, it is an error.
+  llvm::StringSet<> *usedNames = nullptr;
   /// The module's `memplan.model`; the file's stem when empty.
   std::string modelName;
 };
