@@ -332,8 +332,7 @@ static llvm::Error writePlan(const PlanDocument &plan,
     emitChromeTrace(plan, os);
     break;
   case EmitKind::TorchSnapshot:
-    emitTorchSnapshot(plan, os);
-    break;
+    return emitTorchSnapshot(plan, os);
   case EmitKind::ONNX:
     return writeAnnotated(plan, options, os);
   default:
