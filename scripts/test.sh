@@ -42,7 +42,7 @@ export MEMPLAN_BIN=$root/build/$preset/bin
 run_suite ctest '% tests passed' ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$jobs"
 run_suite lit 'Passed *:|Passed: ' "$venv/bin/lit" -j "$jobs" --param "build=build/$preset" --param "python=$venv/bin/python" test
 run_suite pytest '[0-9]+ (passed|failed|error)' \
-  env PYTHONPATH="$root/python" "$venv/bin/python" -m pytest -q --durations=5 "${pytest_flags[@]}" \
+  env PYTHONPATH="$root/python" "$venv/bin/python" -m pytest -q -rs --durations=5 "${pytest_flags[@]}" \
   test/python test/conformance test/hostile
 
 echo

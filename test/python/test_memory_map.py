@@ -357,6 +357,8 @@ def test_two_plans_side_by_side(chromium, tmp_path):
             assert sorted(got) == expected_rectangles(plan)
         ranges = [page.evaluate(f"memplanMap.range({view})") for view in (0, 1)]
         assert ranges[0]["a1"] == ranges[1]["a1"]  # one scale of addresses
+        headings = page.evaluate("[...document.querySelectorAll('.view h2')].map(h => h.textContent)")
+        assert headings == ["Left: mobilenet_v2 (a.json)", "Right: mobilenet_v2 (b.json)"]
         table = page.text("#comparison-table")
         for plan in plans:
             assert f"{plan['arena_bytes'] / 2**20:.2f} MiB" in table

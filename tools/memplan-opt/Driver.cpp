@@ -21,6 +21,7 @@
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SHA256.h"
@@ -354,8 +355,7 @@ static llvm::Error writePlan(const PlanDocument &plan,
     emitChromeTrace(plan, os);
     break;
   case EmitKind::TorchSnapshot:
-    emitTorchSnapshot(plan, os);
-    break;
+    return emitTorchSnapshot(plan, os);
   case EmitKind::ONNX:
     return writeAnnotated(plan, options, os);
   default:
@@ -462,6 +462,15 @@ ExitCode drawPlan(const DriverOptions &options, MLIRContext &context) {
   std::optional<PlanDocument> plan = loadPlan(options.input, context);
   if (!plan)
     return ExitCode::InvalidModel;
+  // Two plans of one model are told apart by their files.
+  auto addFile = [](PlanDocument &document, StringRef path) {
+    std::string file = llvm::json::fixUTF8(llvm::sys::path::filename(path));
+    document.model = document.model.value_or("plan") + " (" + file + ")";
+  };
+  if (other) {
+    addFile(*other, options.compare);
+    addFile(*plan, options.input);
+  }
   OutputFiles files;
   llvm::Error failure = files.add(
       options.output.empty() ? "-" : options.output, [&](raw_ostream &os) {

@@ -34,7 +34,7 @@ text { fill: var(--soft) } .h { font-size: 18px; font-weight: 600; fill: var(--i
 .r { stroke: var(--page); stroke-width: .6 } .r:hover { stroke: var(--ink); stroke-width: 2 }
 .activation { fill: #56b4e9 } .overwritten { fill: url(#dots) } .assembled { fill: url(#lines) } .workspace { fill: url(#hatch) }
 .weight { fill: #cc79a7; stroke: none } .input { fill: #7a8fb8 } .output { fill: #d55e00 }
-.live { fill: none; stroke: var(--ink); stroke-width: 1.8; stroke-linejoin: round; pointer-events: none }
+.live { fill: none; stroke: var(--ink); stroke-width: 1.8; stroke-linejoin: round; pointer-events: none } .thin { stroke-width: 1.1 }
 .halo { fill: none; stroke: var(--page); stroke-width: 4.5; stroke-opacity: .75; pointer-events: none }
 .arena { stroke: var(--ink); stroke-width: 1.6 } .bound { stroke: var(--accent); stroke-width: 1.6; stroke-dasharray: 7 5 } .peak { stroke: var(--peak); stroke-width: 1.6; stroke-dasharray: 3 3 }
 .label { paint-order: stroke; stroke: var(--page); stroke-width: 4px; fill: var(--ink) } .label.b { fill: var(--accent) } .label.p { fill: var(--peak) }
@@ -287,10 +287,17 @@ private:
     std::string path;
     llvm::raw_string_ostream d(path);
     d << format("M%.1f %.1f", x(0), y(0));
-    for (auto [point, bytes] : arena.live)
+    // Where several operations share a pixel, the most of them.
+    bool isDense = points > (kWidth - kLeft - kRight) / 2;
+    for (size_t i = 0; i < arena.live.size(); ++i) {
+      auto [point, bytes] = arena.live[i];
+      while (isDense && i + 1 < arena.live.size() &&
+             x(arena.live[i + 1].first) < x(point) + 2)
+        bytes = std::max(bytes, arena.live[++i].second);
       d << format("H%.2fV%.2f", x(point), y(bytes));
+    }
     d << format("H%.1f", x(points));
-    for (const char *style : {"halo", "live"})
+    for (const char *style : {"halo", isDense ? "live thin" : "live"})
       os << "<path class=\"" << style << "\" d=\"" << path << "\"/>\n";
     auto writeLine = [&](const char *style, int64_t bytes) {
       os << "<path class=\"" << style << "\" d=\""

@@ -290,8 +290,10 @@ private:
                plan.functions.empty() ? 0
                                       : plan.functions[out.function].points);
     fields.get("offset", out.offset)
-        .check(!out.offset || *out.offset >= 0, "offset",
-               "expected a number that is not negative");
+        .check(!out.offset ||
+                   (*out.offset >= 0 &&
+                    endsWithin(*out.offset, out.bytes, plan.weightsBytes)),
+               "offset", "expected a place among the weights");
     return fields.isOK();
   }
 };

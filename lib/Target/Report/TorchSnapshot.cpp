@@ -103,8 +103,13 @@ public:
   SnapshotWriter(const PlanDocument &plan, llvm::raw_ostream &os)
       : plan(plan), pickle(os) {}
 
-  void run() {
-    placeSegments();
+  llvm::Error run() {
+    if (!placeSegments())
+      return llvm::createStringError(
+          "weights and arenas of %lld and %lld bytes have no addresses of 63 "
+          "bits",
+          static_cast<long long>(plan.weightsBytes),
+          static_cast<long long>(plan.arenaBytes));
     listEvents();
     pickle.dict([&] {
       pickle.value("segments");
@@ -115,19 +120,19 @@ public:
       });
     });
     pickle.finish();
+    return llvm::Error::success();
   }
 
 private:
-  void placeSegments() {
-    int64_t address = kFirstAddress;
+  bool placeSegments() {
+    std::optional<int64_t> address = kFirstAddress;
     auto add = [&](int64_t bytes, std::string name, bool isWeights) {
-      segments.push_back({address, bytes, name, isWeights});
-      // Beyond 2^63 there is no address to give; the plan's own sizes fit.
-      auto next = checkedAdd(address, bytes);
-      next = next ? checkedAlignTo(*next, kSegmentAlignment) : next;
-      address = next.value_or(kFirstAddress);
-      events.push_back({"segment_alloc", segments.back().address, bytes, 0,
-                        std::move(name)});
+      if (!address)
+        return;
+      segments.push_back({*address, bytes, name, isWeights});
+      events.push_back({"segment_alloc", *address, bytes, 0, std::move(name)});
+      auto end = checkedAdd(*address, bytes);
+      address = end ? checkedAlignTo(*end, kSegmentAlignment) : std::nullopt;
     };
     if (plan.weightsBytes > 0)
       add(plan.weightsBytes, "weights", true);
@@ -136,6 +141,7 @@ private:
           "arena of @" + plan.functions[arena.function].name +
               (arena.memorySpace.empty() ? "" : " in " + arena.memorySpace),
           false);
+    return address.has_value();
   }
 
   void listEvents() {
@@ -277,8 +283,8 @@ private:
 
 } // namespace
 
-void emitTorchSnapshot(const PlanDocument &plan, llvm::raw_ostream &os) {
-  SnapshotWriter(plan, os).run();
+llvm::Error emitTorchSnapshot(const PlanDocument &plan, llvm::raw_ostream &os) {
+  return SnapshotWriter(plan, os).run();
 }
 
 } // namespace memplan

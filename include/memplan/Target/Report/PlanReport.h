@@ -32,8 +32,8 @@ void emitMemoryMapSVG(const PlanDocument &plan, llvm::raw_ostream &os);
 void emitChromeTrace(const PlanDocument &plan, llvm::raw_ostream &os);
 
 /// A pickle of the structure that torch.cuda.memory._snapshot() returns, for
-/// PyTorch's memory_viz page.
-void emitTorchSnapshot(const PlanDocument &plan, llvm::raw_ostream &os);
+/// PyTorch's memory_viz page. An error if sizes add up to more than an address.
+llvm::Error emitTorchSnapshot(const PlanDocument &plan, llvm::raw_ostream &os);
 
 /// The model's file with the plan in its `metadata_props`, for Netron: each
 /// node gets when it runs and where its results lie. All else stays byte for

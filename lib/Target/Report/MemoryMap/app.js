@@ -76,7 +76,7 @@ class App {
 
   describe() {
     const names = this.plans.map(plan => Plan.visible(plan.model || 'plan'));
-    const title = this.isComparison ? `${names[0]} and ${names[1]}` : names[0];
+    const title = this.isComparison ? `${names[0]} – ${names[1]}` : names[0];
     document.title = `${title} – memory map`;
     this.$('title').replaceChildren(Details.element('bdi', title));
   }

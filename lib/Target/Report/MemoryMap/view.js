@@ -323,8 +323,11 @@ class MapView {
     if (x < this.box.left || x > this.box.right || !peak.bytes) return;
     const brief = `peak ${Plan.bytes(peak.bytes)} at ${peak.point}`;
     const text = peak.node ? `${brief}, ${Plan.visible(peak.node)}` : brief;
-    const short = c.measureText(text).width < 320 ? text : brief;
-    const goesLeft = x + c.measureText(short).width + 24 > this.box.right;
+    // To the right if there is room, else to the left, else less of it.
+    const room = [this.box.right - x, x - this.box.left].map(width => width - 14);
+    const fits = label => room.findIndex(width => c.measureText(label).width <= width);
+    const short = c.measureText(text).width < 420 && fits(text) >= 0 ? text : brief;
+    const goesLeft = fits(short) === 1;
     const y = Math.min(this.box.bottom - 8, Math.max(this.box.top + 40, this.y(peak.bytes) + 40));
     this.tag(c, short, goesLeft ? x - 6 : x + 6, y, goesLeft ? 'right' : 'left', this.style.peak);
   }
