@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kDirectThreads)
           if (Upsampled)
             iz >>= g.upShiftZ, iy >>= g.upShiftY, ix >>= g.upShiftX;
           sum += types.loadX.template load<Accum>(
-                     plane[g.inputOffset(iz, iy, ix)], 0) *
+                     plane[g.insideOffset(iz, iy, ix)], 0) *
                  types.loadW.template load<Accum>(*weight, f);
         }
   y[n * g.yStrideN + group * g.yStrideG + filter * g.yStrideF + pixel] =

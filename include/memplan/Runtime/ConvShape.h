@@ -59,7 +59,7 @@ struct ConvGeometry {
   int32_t outY, outX;
   int32_t poolShiftZ, poolShiftY, poolShiftX;
   int32_t upShiftZ, upShiftY, upShiftX; ///< Logarithms of what `upsample` has.
-  int64_t xStrideZ, xStrideY, xStrideX;
+  int32_t xStrideZ, xStrideY, xStrideX;
 
   /// Where `pixel` of an image is in the output, before pooling. With a pool
   /// of kArea elements, pixels count window by window.
@@ -98,9 +98,17 @@ struct ConvGeometry {
     x = x * strideX - padX;
   }
 
-  /// Where the stored element of a channel of x is, from the channel's first.
+  /// From a channel's first element in x to the one at a position, which may
+  /// lie outside.
   __device__ __forceinline__ int64_t inputOffset(int32_t z, int32_t y,
                                                  int32_t x) const {
+    return int64_t(z) * xStrideZ + int64_t(y) * xStrideY +
+           int64_t(x) * xStrideX;
+  }
+
+  /// The same to one inside, in fewer registers.
+  __device__ __forceinline__ int32_t insideOffset(int32_t z, int32_t y,
+                                                  int32_t x) const {
     return z * xStrideZ + y * xStrideY + x * xStrideX;
   }
 
@@ -165,6 +173,32 @@ inline memplan_status describePool(const char *what, const ConvShape &s,
                 "the product is %d",
                 what, s.pool[0], s.pool[1], s.pool[2], area);
   g.outY = int32_t(s.out[1]), g.outX = int32_t(s.out[2]);
+  return MEMPLAN_OK;
+}
+
+/// How the elements of a channel of x lie.
+inline memplan_status describeInput(const char *what, const ConvShape &s,
+                                    ConvGeometry &g) {
+  const bool isDense = !s.xStride[0] && !s.xStride[1] && !s.xStride[2];
+  const int64_t dense[3] = {s.in[1] * s.in[2], s.in[2], 1};
+  const int64_t *strides = isDense ? dense : s.xStride;
+  int64_t last = 0; // each term is under 2^62, and checked before the next one
+  for (int d = 0; d < 3; ++d) {
+    if (strides[d] < 0 || (s.in[d] > 1 && strides[d] > INT32_MAX))
+      last = int64_t(1) << 31;
+    else if (s.in[d] > 1 && last <= INT32_MAX)
+      last += (s.in[d] - 1) * strides[d];
+  }
+  if (last > INT32_MAX)
+    return fail(
+        MEMPLAN_ERROR_ARGUMENT,
+        "%s: convolution of channels of %" PRId64 " x %" PRId64 " x %" PRId64
+        " elements with strides %" PRId64 ", %" PRId64 ", %" PRId64
+        "; from the first to the last there must be under 2^31",
+        what, s.in[0], s.in[1], s.in[2], strides[0], strides[1], strides[2]);
+  g.xStrideZ = int32_t(s.in[0] > 1 ? strides[0] : 0);
+  g.xStrideY = int32_t(s.in[1] > 1 ? strides[1] : 0);
+  g.xStrideX = int32_t(s.in[2] > 1 ? strides[2] : 0);
   return MEMPLAN_OK;
 }
 
@@ -233,10 +267,7 @@ inline memplan_status makeConvGeometry(const char *what, const ConvShape &s,
   g.padZ = int32_t(s.padBegin[0]), g.padY = int32_t(s.padBegin[1]),
   g.padX = int32_t(s.padBegin[2]);
   g.xStrideN = s.xStrideN, g.xStrideC = s.xStrideC;
-  const bool isDense = !s.xStride[0] && !s.xStride[1] && !s.xStride[2];
-  g.xStrideZ = isDense ? s.in[1] * s.in[2] : s.xStride[0];
-  g.xStrideY = isDense ? s.in[2] : s.xStride[1];
-  g.xStrideX = isDense ? 1 : s.xStride[2];
+  MEMPLAN_TRY(describeInput(what, s, g));
   g.yStrideN = s.yStrideN;
   g.yStrideF = s.interleaved ? s.yStrideF * s.groups : s.yStrideF;
   g.yStrideG = s.interleaved ? s.yStrideF : s.yStrideF * g.filters;
