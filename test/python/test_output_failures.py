@@ -67,7 +67,9 @@ def run(shim: Path, path: Path, out: Path, function: str, at: int, by_signal: in
     environment = {**os.environ, "LD_PRELOAD": str(shim), "FAIL_IN": function, "FAIL_AT": str(at)}
     if by_signal:
         environment["FAIL_BY_SIGNAL"] = str(by_signal)
-    return compiler.run(path, "--emit=cuda", "-q", "-o", out / "m", check=False, env=environment)
+    # Whoever started the tests may ignore interrupts, as a shell does in the background.
+    return compiler.run(path, "--emit=cuda", "-q", "-o", out / "m", check=False, env=environment,
+                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 ALL = ["m.cu", "m.h", "m.safetensors"]
