@@ -231,7 +231,7 @@ ExitCode checkBudget(ModuleOp module, const DriverOptions &options) {
     for (const PeakBuffer &buffer :
          ArrayRef(peak.buffers).take_front(kMostShown))
       note << (&buffer == &peak.buffers.front() ? " " : ", ") << buffer.bytes
-           << " bytes of " << "'" << getBufferName(buffer.op->getLoc()) << "'";
+           << " bytes of '" << getBufferName(buffer.op->getLoc()) << "'";
   }
   std::string smaller;
   if (isONNX(options.input) && options.input != "-")
