@@ -35,6 +35,9 @@ mlir::LogicalResult compressRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult suppressionRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult scatterRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult topKRule(NodeBuilder &n, BuildFn build);
+/// The dims [first, last) that a Shape node asks for (its `start` and `end`,
+/// opset 15).
+std::pair<int64_t, int64_t> shapeRange(NodeBuilder &n);
 mlir::LogicalResult shapeRule(NodeBuilder &n, BuildFn build);
 mlir::LogicalResult sizeRule(NodeBuilder &n, BuildFn build);
 

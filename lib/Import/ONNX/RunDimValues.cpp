@@ -426,15 +426,21 @@ static Value shapeOf(NodeBuilder &n, ImportedTensor &x) {
       });
 }
 
-/// The builder slices the shape, which it takes for its input's.
-LogicalResult memplan::onnx::shapeRule(NodeBuilder &n, BuildFn) {
-  ImportedTensor &x = n.input(0);
-  int64_t rank = x.rank();
+std::pair<int64_t, int64_t> memplan::onnx::shapeRange(NodeBuilder &n) {
+  int64_t rank = n.input(0).rank();
   auto clamp = [&](int64_t at) {
     return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
   };
-  int64_t start = n.opset >= 15 ? clamp(n.intAttr("start", 0)) : 0;
-  int64_t end = n.opset >= 15 ? clamp(n.intAttr("end", rank)) : rank;
+  if (n.opset < 15)
+    return {0, rank};
+  return {clamp(n.intAttr("start", 0)), clamp(n.intAttr("end", rank))};
+}
+
+/// The builder slices the shape, which it takes for its input's.
+LogicalResult memplan::onnx::shapeRule(NodeBuilder &n, BuildFn) {
+  ImportedTensor &x = n.input(0);
+  int64_t rank = x.rank(), start, end;
+  std::tie(start, end) = shapeRange(n);
   int64_t count = std::max<int64_t>(0, end - start);
   bool isFixedPart = true;
   for (const RunDim &entry : x.runDims)

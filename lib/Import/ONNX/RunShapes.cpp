@@ -179,12 +179,7 @@ static std::optional<Entries> sliceEntries(NodeBuilder &n,
 
 static std::optional<Entries> shapeEntries(NodeBuilder &n) {
   ImportedTensor &x = n.input(0);
-  int64_t rank = x.rank();
-  auto clamp = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  int64_t start = n.opset >= 15 ? clamp(n.intAttr("start", 0)) : 0;
-  int64_t end = n.opset >= 15 ? clamp(n.intAttr("end", rank)) : rank;
+  auto [start, end] = shapeRange(n);
   Entries result;
   for (int64_t i = start; i < end; ++i)
     result.push_back({x.dim(i), x.runExtent(i)});
